@@ -55,7 +55,7 @@ TEST_CASE("tuned on the GPU: logits after prompts that matrix products read agre
 }
 
 TEST_CASE("tuned on the GPU: prompts of several tiles of rows, read at once and in parts, leave the same bits") {
-  check_long_products(start_tuned, "qwen3_heads64", GENERATE(129, 700, 3000));
+  check_long_products(start_tuned, "qwen3_heads64", GENERATE(129, 300, 512, 513, 514, 700, 3000));
 }
 
 TEST_CASE("tuned on the GPU: prompts of several texts at once, one that fills the room, and a long one") {

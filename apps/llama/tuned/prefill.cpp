@@ -11,24 +11,31 @@ namespace {
 
 using flywheel::Product;
 
-constexpr int kSizes[] = {128, 256, 512, 1024, kMostPrefillRows};  // rows that graphs are cut for
-constexpr int kFewRows = 128;        // up to here the parts of a tile are split, and added in an order of their own
-constexpr int kShortPart = 512;      // rows of a part while others wait
+/// What graphs are cut for. `whole`: no sum is cut in parts, whose order of adding depends on the rows.
+struct CutFor {
+  int rows;
+  bool whole;
+};
+constexpr int kFewRows = 512;  // of a prompt: up to here sums are cut in parts, see tuning.md
+constexpr CutFor kSizes[] = {{128, false}, {256, false}, {kFewRows, false},
+                             {512, true},  {1024, true}, {kMostPrefillRows, true}};
+constexpr int kShortPart = 512;  // rows of a part while others wait
+static_assert(kShortPart >= kFewRows, "prompts of few rows are read in one run");
 constexpr int kLeastTurned = 8;      // rows of a task: one for each warp
 constexpr int kLeastAttending = 16;  // rows of a task: a warp takes so many
 
 int most_rows(int context) {
-  for (const int rows : kSizes)
-    if (rows >= context) return rows;
+  for (const CutFor& size : kSizes)
+    if (size.rows >= context) return size.rows;
   return kMostPrefillRows;
 }
 
-/// Builds the graph for so many rows. Sums are whole but where rows are few.
+/// Builds the graph for so many rows.
 class PrefillBuilder : RowsBuilder {
  public:
   PrefillBuilder(Runtime& runtime, const Config& config, const Weights& weights, const TunedMemory& texts, RowsMemory& memory,
-                 int rows, std::deque<Product>& products)
-      : RowsBuilder(runtime, config, weights, texts, memory, rows, rows > kFewRows, products) {}
+                 CutFor size, std::deque<Product>& products)
+      : RowsBuilder(runtime, config, weights, texts, memory, size.rows, size.whole, products) {}
 
   Graph build(RowsMemory& tail) && {
     add_embeddings();
@@ -143,11 +150,12 @@ Prefill::Prefill(Runtime& runtime, const Config& config, const Weights& weights,
     : runtime_(runtime),
       memory_(runtime, config, most_rows(texts.positions)),
       tail_(runtime, config, 1) {
-  for (const int rows : kSizes) {
-    if (rows > memory_.rows) break;
+  for (const CutFor& cut : kSizes) {
+    if (cut.rows > memory_.rows || (cut.whole && memory_.rows <= kFewRows)) continue;  // all prompts are few rows then
     Size& size = sizes_.emplace_back();
-    size.rows = rows;
-    Graph graph = PrefillBuilder(runtime, config, weights, texts, memory_, rows, size.products).build(tail_);
+    size.rows = cut.rows;
+    size.whole = cut.whole;
+    Graph graph = PrefillBuilder(runtime, config, weights, texts, memory_, cut, size.products).build(tail_);
     if (chooses(config)) graph = TailBuilder(runtime, config, weights, texts, tail_, size.products, std::move(graph)).build();
     size.read = runtime.load(graph);
   }
@@ -157,12 +165,14 @@ std::uint32_t Prefill::next_count(std::uint32_t count, bool short_parts) {
   return std::min<std::uint32_t>(count, short_parts ? kShortPart : kMostPrefillRows);
 }
 
-Run Prefill::submit(std::uint32_t text, std::uint32_t first, std::uint32_t end, bool whole, bool chooses) {
+bool Prefill::is_few(std::size_t tokens) { return tokens <= kFewRows; }
+
+Run Prefill::submit(std::uint32_t text, std::uint32_t first, std::uint32_t end, bool few, bool chooses) {
   const Stretch stretch{text, first, end - first};
   memory_.stretch.write({stretch});
   tail_.stretch.write({{text, end - 1, chooses ? 1u : 0u}});
   const auto fits = [&](const Size& size) {
-    return static_cast<std::uint32_t>(size.rows) >= stretch.count && (whole || size.rows > kFewRows || sizes_.size() == 1);
+    return static_cast<std::uint32_t>(size.rows) >= stretch.count && size.whole == !few;
   };
   return runtime_.submit(std::ranges::find_if(sizes_, fits)->read);
 }

@@ -33,14 +33,17 @@ class Prefill {
   /// The positions that the next run reads of `count` that are left of a prompt: all, or a part. Whether a part is short says
   /// nothing of its bits. `short_parts`: others wait.
   static std::uint32_t next_count(std::uint32_t count, bool short_parts);
-  /// Starts reading positions first..end-1 of a text; wait for the run before the next one. `whole`: they are all that is read
-  /// of its prompt, which may then go by products that are cut for few rows. `chooses`: the prompt ends there, and its text is
-  /// in `texts`: the token behind it is chosen as a step of the decode would, and streamed.
-  Run submit(std::uint32_t text, std::uint32_t first, std::uint32_t end, bool whole, bool chooses);
+  /// Whether a prompt of so many tokens is of few rows. It is read in one run, by products that are cut for few rows; others by
+  /// products whose bits do not depend on the parts in which they are read.
+  static bool is_few(std::size_t tokens);
+  /// Starts reading positions first..end-1 of a text; wait for the run before the next one. `few`: see is_few(). `chooses`: the
+  /// prompt ends there, and its text is in `texts`: the token behind it is chosen as a step of the decode would, and streamed.
+  Run submit(std::uint32_t text, std::uint32_t first, std::uint32_t end, bool few, bool chooses);
 
  private:
   struct Size {
     int rows = 0;
+    bool whole = false;
     std::deque<flywheel::Product> products;
     Executable read;
   };

@@ -166,7 +166,7 @@ class PrefillWarp {
   FLYWHEEL_TASK static float power_of_2(float x) {
 #ifdef __CUDA_ARCH__
     float power;
-    asm volatile("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x) : "memory");
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
     return power;
 #else
     return std::exp2(x);
@@ -188,7 +188,7 @@ class PrefillStages {
   static constexpr int kHalves = 2 * kDims;  // of a position: key and value
 
  public:
-  static constexpr int kPositions = kTiles <= 4 ? 64 : 32;  // of a stage
+  static constexpr int kPositions = kTiles <= 4 ? 128 : 64;  // of a stage
   static constexpr int kBytes = kStages * kPositions * kHalves * static_cast<int>(sizeof(Half));
 
   /// All threads. `memory`: kBytes of shared memory. Positions from `begin`, a multiple of 16, up to `last`.

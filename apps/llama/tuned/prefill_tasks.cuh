@@ -329,90 +329,72 @@ struct PrefillTurn {
     const TunedCache to = cache.head(static_cast<int>(rows.stretch->text) * kv_heads + kv_head, room, head_dim);
     rows.for_each(block, [&](std::size_t row) {
       const int position = static_cast<int>(rows.stretch->first) + static_cast<int>(row);
-      for (int done = 0; done < group; done += kTogether) turn_queries(block, row, position, done, group);
-      turn_key(block, row, position, to);
+      for (int done = 0; done < group; done += kQueries) turn_heads(block, row, position, done, to);
     });
   }
 
-  static constexpr int kTogether = 4;  // heads whose values are under way at once
+  static constexpr int kQueries = 4, kKey = kQueries, kValue = kKey + 1,
+                       kHeads = kValue + 1;  // whose values are under way at once
 
-  /// Heads of a row: `count` of them from `first` on, `apart` values from one to the next. The first `normed` are scaled by a
-  /// norm with these weights, if there is one.
-  struct Heads {
-    int first, count, apart;
-    const float* norm;
-    int normed;
-  };
-  /// f(j, i, a, b, cosine, sine) for the lane's pairs of values, i and i + head_dim / 2, of head j: of kCount heads, of which
-  /// those that are not there have the last one's values.
-  template <int kCount, class Block, class F>
-  FLYWHEEL_TASK void for_each_pair(const Block& block, std::size_t row, int position, const Heads& of, F&& f) const {
-    const int half = head_dim / 2, width = (heads + 2 * kv_heads) * head_dim;
-    const std::size_t begin = row * static_cast<std::size_t>(width) + static_cast<std::size_t>(of.first * head_dim);
-    const float* const turn = rope + static_cast<std::size_t>(position) * static_cast<std::size_t>(head_dim);
-    const auto load = [&](int i, float(&values)[2 * kCount]) {
-      std::size_t at[2 * kCount];
+  /// Where head j of those begins in a row; there are `count` queries. Those that are not there have the first one's values.
+  FLYWHEEL_TASK int head_at(int j, int first, int count) const {
+    const int head = j == kKey ? heads + kv_head : j == kValue ? heads + kv_heads + kv_head : j < count ? first + j : first;
+    return head * head_dim;
+  }
+  FLYWHEEL_TASK const float* norm_of(int j) const { return j < kQueries ? q_norm : j == kKey ? k_norm : nullptr; }
+
+  /// A row's queries from `done` on, at most kQueries, and beside the first ones its key and value.
+  template <class Block>
+  FLYWHEEL_TASK void turn_heads(const Block& block, std::size_t row, int position, int done, const TunedCache& to) const {
+    const int half = head_dim / 2, width = (heads + 2 * kv_heads) * head_dim, first = kv_head * (heads / kv_heads) + done;
+    const int count = heads / kv_heads - done;
+    const float* const turns = rope + static_cast<std::size_t>(position) * static_cast<std::size_t>(head_dim);
+    const auto load = [&](int i, float(&values)[2 * kHeads]) {
+      std::size_t at[2 * kHeads];
 #pragma unroll
-      for (int j = 0; j < 2 * kCount; ++j)
-        at[j] = begin + static_cast<std::size_t>((j / 2 < of.count ? j / 2 : of.count - 1) * of.apart + i + j % 2 * half);
+      for (int j = 0; j < 2 * kHeads; ++j)
+        at[j] =
+            row * static_cast<std::size_t>(width) + static_cast<std::size_t>(head_at(j / 2, first, count) + i + j % 2 * half);
       qkv.load_apart(at, width, values);
     };
-    float scale[kCount];
-#pragma unroll
-    for (int j = 0; j < kCount; ++j) scale[j] = 0;
-    if (of.norm) {
+    float scale[kHeads] = {};
+    if (q_norm || k_norm) {
       for_each_of_lane<1>(block, half, [&](int i) {
-        float values[2 * kCount];
+        float values[2 * kHeads];
         load(i, values);
 #pragma unroll
-        for (int j = 0; j < 2 * kCount; ++j) scale[j / 2] += values[j] * values[j];
+        for (int j = 0; j < 2 * kHeads; ++j) scale[j / 2] += values[j] * values[j];
       });
 #pragma unroll
-      for (int j = 0; j < kCount; ++j)
+      for (int j = 0; j < kHeads; ++j)
         scale[j] = inverse_sqrt(add_up(block, scale[j]) * reciprocal(static_cast<float>(head_dim)) + eps);
     }
-    for_each_of_lane<1>(block, half, [&](int i) {
-      float values[2 * kCount];
-      load(i, values);
-      const float cosine = turn[2 * i], sine = turn[2 * i + 1];
-#pragma unroll
-      for (int j = 0; j < kCount; ++j) {
-        const bool has_norm = of.norm && j < of.normed;
-        const float a = has_norm ? values[2 * j] * (scale[j] * of.norm[i]) : values[2 * j];
-        const float b = has_norm ? values[2 * j + 1] * (scale[j] * of.norm[i + half]) : values[2 * j + 1];
-        f(j, i, a, b, cosine, sine);
-      }
-    });
-  }
-
-  /// Of the key and value head the queries from `done` on, kTogether of them; those beyond `group` are not stored.
-  template <class Block>
-  FLYWHEEL_TASK void turn_queries(const Block& block, std::size_t row, int position, int done, int group) const {
     // 1 / sqrt(head_dim), and log2(e): weights are powers of 2.
-    const float scale = 1.44269504f * inverse_sqrt(static_cast<float>(head_dim));
-    const int half = head_dim / 2, first = kv_head * group + done;
+    const float by = 1.44269504f * inverse_sqrt(static_cast<float>(head_dim));
     Half* const out = queries + (row * static_cast<std::size_t>(heads) + static_cast<std::size_t>(first)) *
                                     static_cast<std::size_t>(head_dim);
-    for_each_pair<kTogether>(block, row, position, {first, group - done, head_dim, q_norm, kTogether},
-                             [&](int j, int i, float a, float b, float cosine, float sine) {
-                               if (done + j >= group) return;
-                               put(out[j * head_dim + i], clamp_to_half(a * (cosine * scale) - b * (sine * scale)));
-                               put(out[j * head_dim + i + half], clamp_to_half(b * (cosine * scale) + a * (sine * scale)));
-                             });
-  }
-  template <class Block>
-  FLYWHEEL_TASK void turn_key(const Block& block, std::size_t row, int position, const TunedCache& to) const {
-    const int half = head_dim / 2;
-    for_each_pair<2>(block, row, position, {heads + kv_head, 2, kv_heads * head_dim, k_norm, 1},
-                     [&](int j, int i, float a, float b, float cosine, float sine) {
-                       if (j == 0) {
-                         put(to.keys[TunedCache::key_at(position, i, head_dim)], a * cosine - b * sine);
-                         put(to.keys[TunedCache::key_at(position, i + half, head_dim)], b * cosine + a * sine);
-                       } else {
-                         put(to.values[TunedCache::value_at(position, i, head_dim)], a);
-                         put(to.values[TunedCache::value_at(position, i + half, head_dim)], b);
-                       }
-                     });
+    for_each_of_lane<1>(block, half, [&](int i) {
+      float values[2 * kHeads];
+      load(i, values);
+      const float cosine = turns[2 * i], sine = turns[2 * i + 1];
+#pragma unroll
+      for (int j = 0; j < kHeads; ++j) {
+        const float* const norm = norm_of(j);
+        const float a = norm ? values[2 * j] * (scale[j] * norm[i]) : values[2 * j];
+        const float b = norm ? values[2 * j + 1] * (scale[j] * norm[i + half]) : values[2 * j + 1];
+        if (j < kQueries) {
+          if (j >= count) continue;
+          put(out[j * head_dim + i], clamp_to_half(a * (cosine * by) - b * (sine * by)));
+          put(out[j * head_dim + i + half], clamp_to_half(b * (cosine * by) + a * (sine * by)));
+        } else if (done == 0 && j == kKey) {
+          put(to.keys[TunedCache::key_at(position, i, head_dim)], a * cosine - b * sine);
+          put(to.keys[TunedCache::key_at(position, i + half, head_dim)], b * cosine + a * sine);
+        } else if (done == 0) {
+          put(to.values[TunedCache::value_at(position, i, head_dim)], a);
+          put(to.values[TunedCache::value_at(position, i + half, head_dim)], b);
+        }
+      }
+    });
   }
   FLYWHEEL_TASK static void put(Half& to, float value) { to.bits = static_cast<std::uint16_t>(round_to_half(value)); }
 };

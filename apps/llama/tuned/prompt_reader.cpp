@@ -40,7 +40,8 @@ Run PromptReader::submit(bool others_wait) {
   if (!queue_.empty()) return submit_passes(others_wait ? std::min(kPassesBetween, queue_.size()) : queue_.size());
   LongPrompt& one = long_.front();
   const std::uint32_t end = next_end(one, others_wait);
-  Run run = prefill_->submit(one.text, one.first, end, one.first == 0 && end == one.end, one.writes && end == one.end);
+  const std::size_t tokens = one.end + (one.writes ? 0 : 1);
+  Run run = prefill_->submit(one.text, one.first, end, Prefill::is_few(tokens), one.writes && end == one.end);
   one.first = end;
   if (one.first == one.end) long_.erase(long_.begin());
   return run;
