@@ -128,7 +128,7 @@ FLYWHEEL_COLD std::uint64_t total_progress(const WaitContext& wait) {
 /// What a wait keeps between readings of the clock. The first reading sets it, so a wait that ends earlier costs nothing.
 template <bool kMayBeStopped>
 struct WaitNotes {
-  std::uint64_t progress;  // total_progress() at the last reading that compared it
+  std::uint64_t progress;  // total_progress() at the last reading that compared it; 0: not yet read
   std::uint64_t awake;     // the host's clock when half of the budget was spent; 0: not yet read
 };
 /// A CPU thread may be stopped together with its process, or not be scheduled for a long time. It could not see the awaited
@@ -156,6 +156,10 @@ FLYWHEEL_TASK bool was_host_stopped(const WaitContext& wait, std::uint64_t spent
   return before && awake - before < wait.budget_ns / 4;
 }
 
+/// The progress is first read, and the budget begins, after the budget's 16th part: a GPU thread reads the words of 132 workers
+/// one after the other, which takes 55 us, in which it does not see what it waits for (device/tuning.md).
+inline constexpr std::uint64_t kBeforeProgress = 16;
+
 /// The slow path of spin_until(), not inlined so that the many fast paths stay small. Returns the time at which the wait
 /// began, moved later by the time that does not count, or 0 to end the wait.
 template <class P, class Limit>
@@ -170,11 +174,17 @@ FLYWHEEL_COLD std::uint64_t go_on_waiting(Limit limit, WaitReason reason, const 
     if (gap > P::kMostBetweenReadings) start += gap - P::kMostBetweenReadings;
     notes.last = now;
   }
-  const bool stopped = start && was_host_stopped<P>(wait, now - start, notes.awake);
-  if (start && now - start < wait.budget_ns) return start;
+  if (!start) {
+    notes.progress = notes.awake = 0;
+    return now;
+  }
+  const bool begins = !notes.progress;
+  if (begins && now - start < wait.budget_ns / kBeforeProgress) return start;
+  const bool stopped = !begins && was_host_stopped<P>(wait, now - start, notes.awake);
+  if (!begins && now - start < wait.budget_ns) return start;
   const std::uint64_t before = notes.progress;
   notes.progress = total_progress<P>(wait);
-  if (!start || stopped || (wait.workers && notes.progress != before)) {
+  if (begins || stopped || (wait.workers && notes.progress != before)) {
     notes.awake = 0;
     return now;
   }

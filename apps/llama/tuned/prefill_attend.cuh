@@ -166,7 +166,7 @@ class PrefillWarp {
   FLYWHEEL_TASK static float power_of_2(float x) {
 #ifdef __CUDA_ARCH__
     float power;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
+    asm volatile("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x) : "memory");
     return power;
 #else
     return std::exp2(x);
