@@ -116,6 +116,47 @@ struct SetClock : CpuPlatform {
 };
 }  // namespace
 
+namespace {
+/// Counts what reads the progress of one worker.
+struct CountedProgress : SetClock {
+  static inline const void* watched = nullptr;
+  static inline int reads = 0;
+  template <class T>
+  static auto device(T& word) {
+    reads += &word == watched;
+    return CpuPlatform::device(word);
+  }
+};
+}  // namespace
+
+TEST_CASE("what others did is not looked at before a wait has lasted the 16th part of its budget") {
+  Limit limit;
+  limit.budget_ns = 16'000'000'000;
+  Padded<std::uint64_t> progress[3] = {};
+  WaitContext context = limit.wait();
+  context.progress = progress;
+  context.workers = 3;
+  CountedProgress::watched = &progress[1].value;
+  const auto reads_after = [&](std::uint64_t ns, std::uint64_t moved_at = 0) {
+    std::uint64_t word = 3, looks = 0;
+    SetClock::now = 1;
+    CountedProgress::reads = 0;
+    const bool came = spin_until<CountedProgress>(context, WaitReason::grid_barrier, &word, 7, [&](std::uint64_t&) {
+      if (++looks % 256 == 0) SetClock::now += 1'000'000;
+      if (moved_at && SetClock::now > moved_at) progress[1].value = 1;
+      return SetClock::now > ns;
+    });
+    return came ? CountedProgress::reads : -1;
+  };
+  CHECK(reads_after(900'000'000) == 0);
+  CHECK(reads_after(1'100'000'000) == 1);
+  CHECK(reads_after(16'900'000'000) == 1);
+  CHECK(reads_after(30'000'000'000, 9'000'000'000) == 2);  // another budget, for a worker got on
+  CHECK_FALSE(limit.gave_up());
+  CHECK(reads_after(60'000'000'000, 9'000'000'000) == -1);
+  CHECK(limit.gave_up());
+}
+
 TEST_CASE("time in which a waiting thread did not run counts for next to nothing") {
   Limit limit;
   limit.budget_ns = 1'000'000'000;
