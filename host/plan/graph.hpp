@@ -336,11 +336,11 @@ class Graph {
       const auto [index, args] =
           tasks_.add(typeid(Task), kBytes, {waits.tasks.begin(), waits.tasks.size()}, priority, result, phase_, stage_);
       detail::copy_args<kBytes>(args, &task);
+      if constexpr (!detail::is_compiled<Task>()) first_not_compiled_ = std::min(first_not_compiled_, index);
       return index;
     };
     using Is = detail::Asks<const Task>;
     if constexpr (!detail::is_warp_task<Task>()) has_block_tasks_ = true;
-    if constexpr (!detail::is_compiled<Task>()) first_not_compiled_ = std::min(first_not_compiled_, size());
     has_parts_ |= Is::compute || Is::operand_bytes || Is::dependent_pages || Is::early;
     if constexpr (Is::buffers || Is::cost_ns || Is::operand_bytes || Is::dependent_pages || Is::early) {
       const detail::TaskStore::Mark mark = tasks_.mark();
@@ -351,6 +351,7 @@ class Graph {
         return index;
       } catch (...) {
         tasks_.cut(mark);
+        if (first_not_compiled_ >= size()) first_not_compiled_ = kNoTask;
         throw;
       }
     } else {
@@ -388,7 +389,8 @@ class Graph {
   bool phased_ = false;
   bool has_parts_ = false;
   bool has_block_tasks_ = false;
-  std::uint32_t first_not_compiled_ = ~std::uint32_t{0};
+  static constexpr std::uint32_t kNoTask = ~std::uint32_t{0};
+  std::uint32_t first_not_compiled_ = kNoTask;
   std::uint64_t id_;
 };
 

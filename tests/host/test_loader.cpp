@@ -39,6 +39,14 @@ struct NeverCompiled {
   }
 };
 
+/// A function of its type throws when it is added.
+struct NeverAdded : NeverCompiled {
+  template <class Note>
+  void buffers(Note&&) const {
+    throw 17;
+  }
+};
+
 std::string capacity_error(Runtime& runtime, const Graph& graph) {
   return error_of<CapacityError>([&] { runtime.load(graph); });
 }
@@ -139,6 +147,8 @@ TEST_CASE("a type with kCompiled = false runs in dynamic and phased graphs, and 
   Graph moved = std::move(graph);
   check_says(error_of<GraphError>([&] { runtime.load(moved, compiled); }), {"task 3"});
   graph = squares(3);
+  CHECK_THROWS_AS(graph.add(NeverAdded{}), int);  // and leaves nothing behind
+  graph.add(Square{4});
   CHECK(runtime.submit(runtime.load(graph, compiled)).status() == Status::ok);
 
   Graph phased;
