@@ -135,7 +135,8 @@ class Bench {
     return llama::measure_prompts(ours_, request_.prompts, request_.runs);
   }
   MixedTimes measure_mixed() {
-    return request_.mixed ? llama::measure_mixed(ours_, request_.mixed, request_.runs) : MixedTimes{};
+    if (request_.mixed == 0 || request_.runs == 0) return {};
+    return llama::measure_mixed(ours_, request_.mixed, request_.runs);
   }
 
  private:
