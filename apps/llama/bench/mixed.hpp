@@ -26,8 +26,8 @@ std::vector<Request> draw_texts(std::uint32_t count, int context, int vocabulary
 /// Positions for all of it, as far as the model was made for so many.
 int positions_of_mixed(const Config& config);
 
-/// `runs` rounds, at least one, of `count` texts. Some of these are written once more, each alone: throws std::runtime_error where
-/// a token differs.
+/// `runs` rounds, at least one, of `count` texts. Some of these are written once more, each alone: throws std::runtime_error
+/// where a token differs.
 MixedTimes measure_mixed(TunedGenerator& generator, std::uint32_t count, int runs);
 
 /// mixed.<model> (tokens/s; with .b<places> where there are not 64), and of the prompt beside others .slowest_step and .prompt
