@@ -9,7 +9,7 @@
 #include <flywheel/detail/ptx.cuh>
 #include "../runtime/base/exchanged.hpp"
 #include "../runtime/compiled/phases.hpp"
-#include "stream.cuh"
+#include "stream/stream_ring.cuh"
 
 namespace flywheel::detail {
 
@@ -102,20 +102,6 @@ struct WarpLanes {
   __device__ static bool all_warp(bool vote) { return __all_sync(0xffffffffu, vote); }
 };
 
-/// Access to global memory by vectors, for passes over arrays. Loads take no lines of L1; stores are plain, since the task that
-/// reads them next may find them in L2. Both are weak: they see what a body's plain accesses see.
-struct GlobalVectors {
-  __device__ static bool reaches(const void* p) { return ptx::is_global(p); }
-  template <class T, int kElements>
-  __device__ __forceinline__ static void load(bool there, StreamVector<T, kElements>& to, const T* from) {
-    ptx::load_once_if<StreamVector<T, kElements>::kBytes>(there, to.words, from);
-  }
-  template <class T, int kElements>
-  __device__ __forceinline__ static void store(T* to, const StreamVector<T, kElements>& from) {
-    ptx::store_vector<StreamVector<T, kElements>::kBytes>(to, from.words);
-  }
-};
-
 /// What a warp passes to the others in a collective call, as words: a copy of bytes of unknown alignment goes byte by byte.
 struct alignas(16) Partial {
   std::uint32_t words[4];
@@ -187,8 +173,6 @@ struct BlockShared {
 // A page of operands more or less, of a worker with eight of them, hangs on some hundred bytes of the kernel's own.
 static_assert(sizeof(BlockShared) <= 896, "shared memory is scarce");
 
-__device__ unsigned char* page_memory();  // defined in roles.cuh
-
 /// "Collective" calls are made by all kComputeThreads threads, in the same order. Their results are the same each time: which
 /// values an op combines, and in which order, does not depend on who comes first.
 class ComputeThreads : public WarpLanes {
@@ -212,8 +196,7 @@ class ComputeThreads : public WarpLanes {
   /// See OneThread::stream(). All lanes of a warp call it; it does not wait for other warps.
   template <class N, class... In, class... Out, class F>
   __device__ void stream(N n, const Reads<In...>& in, const Writes<Out...>& out, F&& f) const {
-    detail::stream_part<GlobalVectors, kComputeThreads>(rank(), streamed_count(n), in, out, f);
-    __syncwarp();  // as in for_each()
+    stream_by(NoRing{}, n, in, out, f);
   }
   template <class N, class... In, class F>
   __device__ void stream(N n, const Reads<In...>& in, F&& f) const {
@@ -223,14 +206,7 @@ class ComputeThreads : public WarpLanes {
   /// those that it had one by one; the threads' values are combined as reduce() does.
   template <class N, class... In, class T, class Op, class F>
   __device__ T stream_reduce(N n, const Reads<In...>& in, T init, Op&& op, F&& f) {
-    check_exchanged<T>();
-    T total = init;
-    const std::uint32_t threads =
-        detail::reduce_part<GlobalVectors, kComputeThreads>(rank(), streamed_count(n), in, total, op, f);
-    total = detail::reduce_lanes(total, warp() * 32, threads, op);
-    const auto& partial = pass_on(total, 0);
-    for (std::uint32_t w = 0; w * 32 < threads; ++w) init = op(init, partial[w].template get<T>());
-    return init;
+    return reduce_by(NoRing{}, n, in, init, op, f);
   }
 
   /// Collective. Combines one value of each thread (at most 16 bytes) in a fixed order; every thread gets the result.
@@ -298,6 +274,24 @@ class ComputeThreads : public WarpLanes {
   template <class T>
   __device__ static T* near(T* p) {
     return ptx::as_shared(p, page_memory());
+  }
+
+  // stream() and stream_reduce() with a ring of each warp, or NoRing.
+  template <class Ring, class N, class... In, class... Out, class F>
+  __device__ void stream_by(Ring&& ring, N n, const Reads<In...>& in, const Writes<Out...>& out, F& f) const {
+    detail::stream_part<GlobalVectors, kComputeThreads>(rank(), streamed_count(n), in, out, f, ring);
+    __syncwarp();  // as in for_each()
+  }
+  template <class Ring, class N, class... In, class T, class Op, class F>
+  __device__ T reduce_by(Ring&& ring, N n, const Reads<In...>& in, T init, Op& op, F& f) {
+    check_exchanged<T>();
+    T total = init;
+    const std::uint32_t threads =
+        detail::reduce_part<GlobalVectors, kComputeThreads>(rank(), streamed_count(n), in, total, op, f, ring);
+    total = detail::reduce_lanes(total, warp() * 32, threads, op);
+    const auto& partial = pass_on(total, 0);
+    for (std::uint32_t w = 0; w * 32 < threads; ++w) init = op(init, partial[w].template get<T>());
+    return init;
   }
 
   BlockShared* shared_;

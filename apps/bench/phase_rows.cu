@@ -141,8 +141,9 @@ __host__ __device__ Norm merge(const Norm& a, const Norm& b) {
   const float less = exp2f(-1.44269504f * fabsf(a.greatest - b.greatest));  // one of the two factors is 1
   return {first ? a.greatest : b.greatest, first ? a.sum + b.sum * less : b.sum + a.sum * less};
 }
-__host__ __device__ float share_of(float value, const Norm& norm) {
-  return exp2f(1.44269504f * (value - norm.greatest)) / norm.sum;
+/// `scale`: 1 / the sum.
+__host__ __device__ float share_of(float value, float greatest, float scale) {
+  return exp2f(1.44269504f * (value - greatest)) * scale;
 }
 constexpr Norm kNoNorm{-3e38f, 0};
 
@@ -163,7 +164,9 @@ struct Softmax {
     Norm all = kNoNorm;
     block.for_each(static_cast<int>(block.workers()), [&](int worker) { all = merge(all, parts[worker]); });
     all = block.reduce(all, join);
-    block.stream(mine.count, reads(x + mine.first), writes(y + mine.first), [=](float value) { return share_of(value, all); });
+    const float greatest = all.greatest, scale = 1 / all.sum;
+    block.stream(mine.count, reads(x + mine.first), writes(y + mine.first),
+                 [=](float value) { return share_of(value, greatest, scale); });
   }
 };
 

@@ -11,13 +11,17 @@ namespace flywheel::detail {
 namespace {
 constexpr std::size_t in_whole_lines(std::size_t bytes) { return (bytes + 15) / 16 * 16; }
 
-/// Options::scratch_bytes, rounded up to 16. If the option has its default value and the fewest pages do not fit beside
-/// it, the result is what they leave: otherwise GPUs with 99 KB of shared memory per block would need an option.
+constexpr std::size_t kScratchBesidePages = 32u << 10;  // dynamic tasks have the pages, too
+
+/// Options::scratch_bytes, rounded up to 16. If the option has its default value, pages get what dynamic tasks need no scratch
+/// for; and if the fewest do not fit beside the rest, the result is what they leave: otherwise GPUs with 99 KB of shared memory
+/// per block would need an option.
 std::size_t fit_scratch(bool has_operands, const Options& options, std::size_t room) {
   const std::size_t wanted = in_whole_lines(options.scratch_bytes);
   if (!has_operands || options.scratch_bytes != Options{}.scratch_bytes) return wanted;
   const std::size_t pages = std::size_t{std::max(options.operand_pages, kFewestPages)} * kPageBytes;
-  return pages < room ? std::min(wanted, (room - pages) / 16 * 16) : wanted;
+  const std::size_t beside = std::min(wanted, kScratchBesidePages);
+  return pages < room ? std::min(beside, (room - pages) / 16 * 16) : beside;
 }
 
 /// What to set so that the pages of tasks with operands fit in `room`, beside scratch.

@@ -1,6 +1,6 @@
 // The arrays that block.stream() and block.stream_reduce() pass over, and what the functions given to those calls must be. The
-// blocks of GPUs (device/stream.cuh) and the one thread of a CPU worker (runtime/records/one_thread.hpp) check it, so that a
-// body that compiles for one compiles for the other.
+// blocks of GPUs (device/stream/stream.cuh) and the one thread of a CPU worker (runtime/records/one_thread.hpp) check it, so
+// that a body that compiles for one compiles for the other.
 #pragma once
 
 #include <cstddef>

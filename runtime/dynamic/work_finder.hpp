@@ -158,13 +158,15 @@ class WorkFinder {
     return false;
   }
 
-  /// The item that was delivered; kEmptyMailbox if it was a ticket and all roots are taken.
+  /// The item that was delivered; kEmptyMailbox if it was a wake-up, or a ticket and all roots are taken.
   FLYWHEEL_TASK std::uint64_t leave_idle_slot(std::uint64_t item) {
     idle_slot_.empty();  // the claim has withdrawn this worker already
     enrolled_ = false;
     had_batch_ = false;
+    const std::uint32_t record = Item::unpack(item).record;
+    if (record == Item::kWakeUp) return kEmptyMailbox;
     ++stats_.handed;
-    if (Item::unpack(item).record != Item::kRootTicket) {
+    if (record != Item::kRootTicket) {
       came_directly_ = idle_slot_.direct_slot != nullptr;
       return item;
     }

@@ -65,13 +65,14 @@ FLYWHEEL_TASK constexpr PollFor many_like(const Front& front) {
 /// bodies have the less.
 struct PollerBuffer {
   static constexpr std::uint32_t kNoSpread = ~0u;
+  static constexpr std::uint32_t kSpreadWakeUp = ~0u - 1;
 
   std::uint32_t packed[kSeveralWords + 1];  // of a poll for some or many, entry after entry, see PackedMessage
   Message message;                          // that is handled
   std::uint64_t roots[kManyMessages];
   FollowedRuns followed;        // by the run whose message is handled
   SingleFollower followers[4];  // of the messages of a poll for some
-  std::uint32_t spread_from;    // of the run of `message`: its first root that all lanes spread, or kNoSpread
+  std::uint32_t spread_from;    // of the run of `message`: its first root that all lanes spread, or one of the above
   AnnouncerState announcer;
 };
 

@@ -105,7 +105,7 @@ class MessageHandler {
   template <bool kLeaves>
   FLYWHEEL_TASK void begin(const Message& message, const RunConstants& constants, bool last) {
     RunState& run = dev_.runs[constants.slot];
-    if (constants.flags & kAllWorkers) return announcer_.announce(run, constants.slot);
+    if (constants.flags & kAllWorkers) return call_all<kLeaves>(run, constants);
     const bool has_inline_root = constants.flags & kInlineRoot;
     const std::uint64_t root = only_root(dev_, constants);
     if ((has_inline_root || constants.root_count == 1) && offer_directly<P>(direct_slot_, root, constants, message)) {
@@ -117,6 +117,15 @@ class MessageHandler {
       if (kLeaves && has_spread_roots(message.run)) spread_from_ = first;
       else publish_roots<P>(dev_, dev_.workers, message.run, first);
     }
+  }
+
+  /// Announces a collective run, and wakes the workers that are idle.
+  template <bool kLeaves>
+  FLYWHEEL_TASK void call_all(RunState& run, const RunConstants& constants) {
+    announcer_.announce(run, constants.slot);
+    if (claim_direct_slot<P>(direct_slot_)) deliver_directly<P>(direct_slot_, kWakeUpItem, false);
+    if (kLeaves) spread_from_ = PollerBuffer::kSpreadWakeUp;
+    else wake_idle<P>(dev_, dev_.workers);
   }
 
   /// Copies the run's parameters: from the message, or from host memory if they are too long for it. Plain: Inbox::take()
@@ -249,12 +258,13 @@ class InboxPoller {
     return taken;
   }
 
-  /// Spreads the roots that the leading lane has left to all of them.
+  /// Spreads the roots, or the wake-ups, that the leading lane has left to all of them.
   FLYWHEEL_TASK void spread() {
     if constexpr (P::lanes() > 1) {
       const std::uint32_t first = buffer_.spread_from;
       if (first == PollerBuffer::kNoSpread) return;  // the lanes meet in take_message() before the leading one sets it again
-      spread_roots<P>(dev_, buffer_.message.run, first);
+      if (first == PollerBuffer::kSpreadWakeUp) wake_idle_by_lanes<P>(dev_);
+      else spread_roots<P>(dev_, buffer_.message.run, first);
       P::converge();  // all lanes have read `spread_from`, and what comes next may be about the same slot
       if (P::lane() == 0) buffer_.spread_from = PollerBuffer::kNoSpread;
       P::converge();
@@ -267,12 +277,12 @@ class InboxPoller {
   }
 
   /// Opens the line of a submitted run, stores the record that came with it, and handles the message. `last`: no other has come
-  /// with it. True if there may be roots to spread, see spread().
+  /// with it. True if there may be something to spread, see spread().
   FLYWHEEL_TASK bool take_message(const Message& message, bool last) {
     const auto* words = reinterpret_cast<const std::uint32_t*>(&message);
     const auto word = [&](std::uint32_t i, std::uint32_t) { return words[i]; };
     const std::uint32_t op = message.run.op, slot = message.run.slot, flags = message.run.flags;
-    const bool many = message.run.root_count > kFewRoots;
+    const bool many = message.run.root_count > kFewRoots || flags & kAllWorkers;
     if (op == static_cast<std::uint32_t>(InboxOp::submit)) open_line<P>(dev_.runs[slot].line, word);
     suspending_ |= op == static_cast<std::uint32_t>(InboxOp::suspend);
     if (flags & kInlineRoot) store_record<P>(dev_.records[dev_.inline_base + slot], word);

@@ -1,5 +1,6 @@
-// The roots of a run that was admitted just now, spread over the idle workers by all lanes of the inbox poller. A thread alone
-// needs 190 cycles a worker, 13 us for all of an H200: see publish_roots(), which does the same on one thread.
+// What all lanes of the inbox poller deliver to idle workers: the roots of a run that was admitted just now, and wake-ups. A
+// thread alone needs 190 cycles a worker, 13 us for all of an H200: see publish_roots() and wake_idle(), which do the same on
+// one thread.
 #pragma once
 
 #include "roots.hpp"
@@ -82,6 +83,23 @@ FLYWHEEL_COLD void spread_roots(const DeviceState& dev, const RunConstants& run,
   const auto item = [&](std::uint32_t i) { return gives ? roots.item(dev, first + i) : ticket; };
   const std::uint32_t sent = spread.deliver(item);
   if (gives && first + sent < run.root_count && P::lane() == 0) open_roots<Leader>(dev, run, first + sent);
+}
+
+inline constexpr std::uint64_t kWakeUpItem = Item{Item::kWakeUp, 0, false}.pack();
+
+/// After an announcement: idle workers look at the broadcast words at once. Without that they look after so many polls of their
+/// idle slots, some 34 us apart on a GPU (tuning.md). One thread calls; `worker`: see Ready.
+template <class P>
+FLYWHEEL_COLD void wake_idle(const DeviceState& dev, std::uint32_t worker) {
+  // The fence in deliver_to_idle() comes after the announcement: a worker that finds the wake-up finds that, too.
+  Ready<P>(dev, worker).deliver_to_idle(dev.workers, [](std::uint32_t) { return kWakeUpItem; });
+}
+/// The same; all lanes of P call.
+template <class P>
+FLYWHEEL_COLD void wake_idle_by_lanes(const DeviceState& dev) {
+  LaneSpread<P> spread(dev);
+  spread.claim(dev.workers);
+  spread.deliver([](std::uint32_t) { return kWakeUpItem; });  // its fence: as in wake_idle()
 }
 
 }  // namespace flywheel::detail

@@ -116,6 +116,8 @@ struct Item {
 
   /// In place of a record: a ticket that tells a worker to take roots of this run, see roots.hpp.
   static constexpr std::uint32_t kRootTicket = 0x7fffffffu;
+  /// The same: an idle worker is to look at the broadcast words now, see wake_idle().
+  static constexpr std::uint32_t kWakeUp = kRootTicket - 1;
 
   FLYWHEEL_TASK constexpr std::uint64_t pack() const {
     return (std::uint64_t{run} << 32) | (std::uint64_t{skip} << 31) | record;

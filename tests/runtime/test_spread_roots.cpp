@@ -117,3 +117,29 @@ TEST_CASE("few roots, and roots of several priorities, are not for all lanes") {
   run.flags = 0;
   CHECK_FALSE(has_spread_roots(run));
 }
+
+TEST_CASE("a wake-up reaches each idle worker once, by one thread and by the lanes of a warp") {
+  FLYWHEEL_TEST_SEED(seed);
+  Random random(seed);
+  for (int round = 0; round < 20; ++round) {
+    DeviceStateShape shape;
+    shape.workers = 1 + static_cast<std::uint32_t>(random() % 150);
+    SpreadCase one(random, shape);
+    std::vector<bool> was_idle(shape.workers);
+    for (std::uint32_t worker = 0; worker < shape.workers; ++worker)
+      was_idle[worker] = one.idle().seen(worker / 64) >> worker % 64 & 1;
+    if (round % 2) {
+      wake_idle<P>(one.device.dev, shape.workers);
+    } else {
+      WarpOfThreads<32> warp;
+      run_together(32, [&](std::uint32_t lane) {
+        ThreadWarp<32>::join(warp, lane);
+        wake_idle_by_lanes<ThreadWarp<32>>(one.device.dev);
+      });
+    }
+    for (std::uint32_t worker = 0; worker < shape.workers; ++worker) {
+      CHECK(one.device.dev.mailboxes[worker].value == (was_idle[worker] ? kWakeUpItem : kEmptyMailbox));
+      CHECK((one.idle().seen(worker / 64) >> worker % 64 & 1) == 0);
+    }
+  }
+}

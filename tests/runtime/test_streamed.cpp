@@ -2,7 +2,7 @@
 #include <flywheel/flywheel.hpp>
 #include <flywheel/task.cuh>
 
-#include "device/stream.cuh"
+#include "device/stream/stream.cuh"
 #include "support/stream_bench.hpp"
 
 using namespace flywheel;

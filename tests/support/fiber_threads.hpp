@@ -2,7 +2,7 @@
 // device/collectives.cuh; in the same order, so that results are the same to the bit.
 #pragma once
 
-#include "device/stream.cuh"
+#include "device/stream/stream.cuh"
 #include "runtime/base/exchanged.hpp"
 #include "support/fiber_warp.hpp"
 

@@ -22,6 +22,7 @@ TESTED_IN = {
     "device/compiled/load.cuh": "tests/runtime/test_kernel_operands.cpp",
     "device/compiled/page.cuh": "tests/runtime/test_kernel_operands.cpp",
     "device/compiled/parts.cuh": "tests/runtime/test_kernel_early.cpp",
+    "device/stream/stream_ring.cuh": "tests/runtime/test_kernel_streamed.cpp",
     "device/phased_tasks.cuh": "tests/runtime/test_kernel_look_ahead.cpp",
     "device/ptx.cuh": "tests/device/test_litmus.cu",
     "host/base/back_off.hpp": "tests/host/test_when.cpp",

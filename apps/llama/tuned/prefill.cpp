@@ -17,8 +17,8 @@ struct CutFor {
   bool whole;
 };
 constexpr int kFewRows = 512;  // of a prompt: up to here sums are cut in parts, see tuning.md
-constexpr CutFor kSizes[] = {{128, false}, {256, false}, {kFewRows, false},
-                             {512, true},  {1024, true}, {kMostPrefillRows, true}};
+constexpr CutFor kSizes[] = {{128, false}, {256, false}, {kFewRows, false}, {512, true},
+                             {768, true},  {1024, true}, {1536, true},      {kMostPrefillRows, true}};
 constexpr int kShortPart = 512;  // rows of a part while others wait
 static_assert(kShortPart >= kFewRows, "prompts of few rows are read in one run");
 constexpr int kLeastTurned = 8;      // rows of a task: one for each warp

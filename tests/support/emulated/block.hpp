@@ -118,7 +118,9 @@ class EmulatedBlock {
     if (again && watch.free_looks) return --watch.free_looks, false;
     if (again) sleep(word);
     else if (!turns_.draw(4)) yield();
-    return has_come(word, parity);
+    const bool come = has_come(word, parity);
+    if (come) watch.clear();  // the barrier may be gone before the next test of another
+    return come;
   }
   void publish_mbarriers() { published_ = true; }
 

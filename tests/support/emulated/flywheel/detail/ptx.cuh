@@ -16,6 +16,7 @@ inline testing::EmulatedBlock::Call block() { return testing::EmulatedBlock::cur
 
 inline std::uint32_t thread_of_block() { return threadIdx.x; }
 
+inline std::uint32_t shared_address(const void* p) { return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(p)); }
 template <class T>
 T* as_shared(T* p, unsigned char*) {
   return p;
@@ -52,7 +53,7 @@ inline void check_vector(const void* at, std::size_t bytes) {
 }
 inline void load_once(std::uint32_t (&to)[4], const void* from) { std::memcpy(to, from, sizeof to); }
 template <std::size_t kBytes>
-void load_once_if(bool there, std::uint32_t (&to)[(kBytes + 3) / 4], const void* from) {
+void load_vector_if(bool there, std::uint32_t (&to)[(kBytes + 3) / 4], const void* from) {
   std::memset(to, 0, sizeof to);
   if (!there) return;
   check_vector(from, kBytes);
@@ -87,6 +88,10 @@ inline void fence_shared_for_bulk_copies() { block()->fence_shared_for_bulk_copi
 inline std::uint64_t read_once_policy() { return 0; }
 inline void expect_bytes(std::uint64_t& barrier, std::uint32_t bytes) { block()->expect_bytes(barrier, bytes); }
 inline void bulk_copy(void* to_shared, const void* from, std::uint32_t bytes, std::uint64_t& barrier, std::uint64_t) {
+  block()->bulk_copy(to_shared, from, bytes, barrier);
+}
+
+inline void bulk_copy(void* to_shared, const void* from, std::uint32_t bytes, std::uint64_t& barrier) {
   block()->bulk_copy(to_shared, from, bytes, barrier);
 }
 

@@ -9,7 +9,7 @@
 
 #include <cstring>
 
-#include "../runtime/base/streamed.hpp"
+#include "../../runtime/base/streamed.hpp"
 
 namespace flywheel::detail {
 
@@ -228,10 +228,20 @@ FLYWHEEL_TASK void pass(int rank, const Reads<In...>& in, std::uint64_t first, s
   }
 }
 
+/// What takes no part of a pass, in place of a ring that copies ahead, see stream_ring.cuh.
+struct NoRing {
+  template <int kElements, class... In, class Use>
+  FLYWHEEL_TASK static std::uint64_t pass(const Reads<In...>&, std::uint64_t, std::uint64_t, Use&) {
+    return 0;
+  }
+};
+
 /// One thread's part of stream() or stream_reduce(): all threads of the block call it, with the same arguments. `use` gets the
-/// vectors: StoreResults or CombineResults. Returns how many threads, those of the lowest ranks, got any.
-template <class Memory, int kThreads, class... In, class... Out, class Use>
-FLYWHEEL_TASK std::uint32_t pass_over(int rank, std::uint64_t n, const Reads<In...>& in, const Writes<Out...>& out, Use& use) {
+/// vectors: StoreResults or CombineResults. Returns how many threads, those of the lowest ranks, got any. `ring`: takes vectors
+/// before the loads of this thread, none or some for each thread.
+template <class Memory, int kThreads, class... In, class... Out, class Use, class Ring>
+FLYWHEEL_TASK std::uint32_t pass_over(int rank, std::uint64_t n, const Reads<In...>& in, const Writes<Out...>& out, Use& use,
+                                      Ring&& ring) {
   constexpr int kElements = static_cast<int>(16 / detail::most_of(sizeof(In)..., sizeof(Out)...));
   const StreamLayout layout =
       detail::layout_of<Memory, kElements>(n, in, out, std::index_sequence_for<In...>{}, std::index_sequence_for<Out...>{});
@@ -239,7 +249,8 @@ FLYWHEEL_TASK std::uint32_t pass_over(int rank, std::uint64_t n, const Reads<In.
     detail::pass<ByElement, 1, kThreads>(rank, in, 0, n, use);
     return layout.threads(kThreads);
   }
-  detail::pass<Memory, kElements, kThreads>(rank, in, layout.head, layout.vectors, use);
+  const std::uint64_t taken = ring.template pass<kElements>(in, layout.head, layout.vectors, use);
+  detail::pass<Memory, kElements, kThreads>(rank, in, layout.head + taken * kElements, layout.vectors - taken, use);
   if (static_cast<std::uint64_t>(rank) < layout.single()) {  // fewer than threads
     const std::uint64_t element = layout.single_element(static_cast<std::uint64_t>(rank), kElements);
     VectorList<1, std::index_sequence_for<In...>, In...> edge;
@@ -250,20 +261,22 @@ FLYWHEEL_TASK std::uint32_t pass_over(int rank, std::uint64_t n, const Reads<In.
 }
 
 /// One thread's part of stream().
-template <class Memory, int kThreads, class... In, class... Out, class F>
-FLYWHEEL_TASK void stream_part(int rank, std::uint64_t n, const Reads<In...>& in, const Writes<Out...>& out, F& f) {
+template <class Memory, int kThreads, class... In, class... Out, class F, class Ring = NoRing>
+FLYWHEEL_TASK void stream_part(int rank, std::uint64_t n, const Reads<In...>& in, const Writes<Out...>& out, F& f,
+                               Ring&& ring = {}) {
   if constexpr (detail::check_streamed<F>(Reads<In...>{}, Writes<Out...>{})) {
     StoreResults<F, Out...> use{out, f};
-    detail::pass_over<Memory, kThreads>(rank, n, in, out, use);
+    detail::pass_over<Memory, kThreads>(rank, n, in, out, use, ring);
   }
 }
 
 /// One thread's part of stream_reduce(): combines its elements in `total`, and returns how many threads have any.
-template <class Memory, int kThreads, class... In, class T, class Op, class F>
-FLYWHEEL_TASK std::uint32_t reduce_part(int rank, std::uint64_t n, const Reads<In...>& in, T& total, Op& op, F& f) {
+template <class Memory, int kThreads, class... In, class T, class Op, class F, class Ring = NoRing>
+FLYWHEEL_TASK std::uint32_t reduce_part(int rank, std::uint64_t n, const Reads<In...>& in, T& total, Op& op, F& f,
+                                        Ring&& ring = {}) {
   if constexpr (detail::check_stream_reduce<T, Op, F>(Reads<In...>{})) {
     CombineResults<T, Op, F> use{total, op, f};
-    const std::uint32_t threads = detail::pass_over<Memory, kThreads>(rank, n, in, Writes<>{}, use);
+    const std::uint32_t threads = detail::pass_over<Memory, kThreads>(rank, n, in, Writes<>{}, use, ring);
     total = use.total;
     return threads;
   } else {
