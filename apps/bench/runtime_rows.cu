@@ -64,6 +64,17 @@ Samples submit_to_result(bool on_gpu, int samples) {
   return time_each(200, samples, [&] { rt.submit(exec).wait(); });
 }
 
+/// A task of a worker's own for each, as a phase or compiled.
+template <bool kPhased>
+Samples all_workers_to_result(bool on_gpu, int samples) {
+  Runtime rt = start_runtime(options_for(on_gpu));
+  Graph graph;
+  if (kPhased) graph.phase();
+  for (std::uint32_t worker = 0; worker < rt.workers(); ++worker) graph.add(Empty{});
+  const Executable exec = kPhased ? rt.load(graph) : rt.load(graph, compiled);
+  return time_each(200, samples, [&] { rt.submit(exec).wait(); });
+}
+
 Samples empty_block_tasks(bool on_gpu, int samples) {
   const int tasks = on_gpu ? 100000 : 10000;
   Runtime rt = start_runtime(options_for(on_gpu));
@@ -189,6 +200,18 @@ std::vector<Measurement> runtime_rows(const Effort& effort, bool on_gpu, std::ui
        .peer = "peer.graph_one_node",
        .limit = "limit.flag_round_trip",
        .round = take(submit_to_result, 2000),
+       .needs_gpu = false},
+      {.name = "submit.phased_to_result",
+       .unit = "us",
+       .peer = "peer.launch_one_kernel",
+       .limit = "limit.flag_round_trip",
+       .round = take(all_workers_to_result<true>, 1000),
+       .needs_gpu = false},
+      {.name = "submit.compiled_to_result",
+       .unit = "us",
+       .peer = "peer.launch_one_kernel",
+       .limit = "limit.flag_round_trip",
+       .round = take(all_workers_to_result<false>, 1000),
        .needs_gpu = false},
       {.name = "submit.fresh_graph_1",
        .unit = "us",

@@ -75,6 +75,12 @@ struct alignas(128) ProductRecord {
   FLYWHEEL_TASK bool is_live(const TilePlace& place) const {
     return !live_rows || (transposed ? place.column : place.row) < *live_rows;
   }
+  /// Rows of tiles that have one, where A is the left operand. Nobody writes *live_rows while tasks of the product run.
+  FLYWHEEL_TASK constexpr std::uint32_t live_row_tiles() const {
+    if (!live_rows || transposed) return row_tiles;
+    const std::uint32_t live = *live_rows / kTileRows + (*live_rows % kTileRows != 0);
+    return live < row_tiles ? live : row_tiles;
+  }
   FLYWHEEL_TASK constexpr std::uint32_t tiles() const { return row_tiles * column_tiles; }
   FLYWHEEL_TASK constexpr std::uint32_t parts() const { return tiles() * splits; }
   /// Tasks that multiply. If tiles are split, one more for each piece of a tile follows them, which adds its parts up.
@@ -109,11 +115,13 @@ struct alignas(128) ProductRecord {
   FLYWHEEL_TASK constexpr std::size_t tile_values() const { return std::size_t{kTileRows} * tile_columns; }
 
   /// Tiles go in bands of `band` rows of tiles, and down each column of a band: what workers multiply at the same time then
-  /// takes few rows of either operand.
+  /// takes few rows of either operand. Those without a row that counts come last, so that no worker has more of the others
+  /// than its share.
   FLYWHEEL_TASK constexpr TilePlace place(std::uint32_t part) const {
-    const std::uint32_t tile = part / splits, split = part % splits;
+    const std::uint32_t tile = part / splits, split = part % splits, all_rows = live_row_tiles();
+    if (tile >= all_rows * column_tiles) return {tile, split, row_tiles * kTileRows, 0, 0, 0};
     const std::uint32_t first_row = tile / (band * column_tiles) * band, in_band = tile % (band * column_tiles);
-    const std::uint32_t rows = row_tiles - first_row < band ? row_tiles - first_row : band;
+    const std::uint32_t rows = all_rows - first_row < band ? all_rows - first_row : band;
     const std::uint32_t first = step_of(split);
     return {tile,
             split,

@@ -20,11 +20,22 @@ RowsMemory::RowsMemory(Runtime& runtime, const Config& config, int count)
       normed(runtime.allocate<flywheel::Bf16>(size_of(count, config.hidden_size))),
       results(runtime.allocate<flywheel::Bf16>(size_of(count, config.query_size()))),
       inner(runtime.allocate<flywheel::Bf16>(size_of(count, config.intermediate_size))),
-      stretch(runtime.allocate<Stretch>(1)) {}
+      stretch(runtime.allocate<Stretch>(1)),
+      positions(runtime.allocate<std::int32_t>(static_cast<std::size_t>(count))) {}
 
 std::size_t RowsMemory::bytes(const Config& config, int rows) {
   return size_of(rows, config.hidden_size) * (sizeof(float) + sizeof(Bf16)) + size_of(rows, config.qkv_size()) * sizeof(float) +
-         size_of(rows, 2 * config.query_size() + config.intermediate_size) * sizeof(Bf16);
+         size_of(rows, 2 * config.query_size() + config.intermediate_size) * sizeof(Bf16) + size_of(rows, sizeof(std::int32_t));
+}
+
+Graph graph_of(const RowsPhases& phases, const RowsPhases& beside) {
+  Graph graph;
+  for (std::size_t n = 0; n < std::max(phases.size(), beside.size()); ++n) {
+    graph.phase();
+    for (const RowsPhases* of : {&phases, &beside})
+      if (n < of->size()) of->at(n)(graph);
+  }
+  return graph;
 }
 
 const MatrixBuffer& RowsBuilder::matrix(RowsMatrix which, std::size_t layer) const {
@@ -100,15 +111,16 @@ PartSums RowsBuilder::sums_for_tasks(RowsMatrix which) {
 
 void RowsBuilder::add_norm(const Buffer<float>& weights, std::optional<RowsMatrix> before) {
   const PartSums added = before && is_left(*before) ? sums_for_tasks(*before) : PartSums{};
-  graph_.phase();
+  std::vector<PrefillNorm> tasks;
   for (int first = 0; first < rows_; first += few_rows())
-    graph_.add(PrefillNorm{rows(first, few_rows()), added, memory_.x.data(), weights.data(), memory_.normed.data(),
-                           config_.hidden_size, eps_});
+    tasks.push_back(
+        {rows(first, few_rows()), added, memory_.x.data(), weights.data(), memory_.normed.data(), config_.hidden_size, eps_});
+  add_phase(std::move(tasks));
 }
 
 void RowsBuilder::add_product(RowsMatrix which, std::size_t layer, const PrefillEnd& end) {
-  graph_.phase();
-  products_.emplace_back(product(which, layer, cut(which))).add_to(graph_, {}, end);
+  const Product& made = products_.emplace_back(product(which, layer, cut(which)));
+  phases_.emplace_back([&made, end](Graph& graph) { made.add_to(graph, {}, end); });
 }
 
 void RowsBuilder::add_rest(std::size_t layer) {

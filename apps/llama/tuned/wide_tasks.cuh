@@ -8,12 +8,16 @@
 
 namespace llama {
 
-/// The residual stream as it begins: the embeddings of the texts' last tokens.
+/// The residual stream as it begins: the embeddings of the texts' last tokens. And which texts there are: others, which have
+/// ended or whose prompt is being read, are not attended for, and nothing is chosen.
 struct WideEmbed {
   static constexpr bool kCompiled = false;
   const Bf16* embedding;
   const StepState* states;
-  float* x;  // [texts][columns]
+  const TunedText* texts;
+  const Stretch* reading;   // of a prompt that is read in the same run, or null
+  float* x;                 // [texts][columns]
+  std::int32_t* positions;  // [texts]: negative where there is none
   std::int32_t columns, first, count;
 
   template <class Block>
@@ -26,8 +30,16 @@ struct WideEmbed {
         float values[kChunk];
         load_chunk(from + column, values);
         store_chunk(x + row * width + column, values);
+        if (column == 0) positions[row] = position(row);
       });
     }
+  }
+
+ private:
+  FLYWHEEL_TASK std::int32_t position(std::size_t row) const {
+    const std::uint32_t at = states[row].position;
+    const bool read = reading && reading->count && reading->text == row;
+    return at + 1 < texts[row].end && !read ? static_cast<std::int32_t>(at) : -1;
   }
 };
 
@@ -43,8 +55,8 @@ struct WideAttend {
   const float* rope;    // [context][head_dim / 2][cos, sin]
   const float* q_norm;  // [head_dim], or null
   const float* k_norm;
-  const StepState* states;
-  flywheel::Bf16* results;  // [texts][heads][head_dim]
+  const std::int32_t* positions;  // [texts], see WideEmbed
+  flywheel::Bf16* results;        // [texts][heads][head_dim]
   float eps;
   std::int32_t room;                                     // positions in the cache, of each text
   std::int16_t first, texts, heads, kv_heads, head_dim;  // the first pair; texts in all
@@ -62,12 +74,14 @@ struct WideAttend {
   /// What one team attends for.
   struct Pair {
     int text, kv_head;
+    bool is_one;  // of a text that is there
     Span span;
   };
   FLYWHEEL_TASK int pairs() const { return texts * kv_heads; }
   FLYWHEEL_TASK Pair pair(int number) const {
-    const int text = number / kv_heads;
-    return {text, number % kv_heads, span(text)};
+    if (number >= pairs()) return {};
+    const int text = number / kv_heads, position = positions[text];
+    return {text, number % kv_heads, position >= 0, span(position)};
   }
   FLYWHEEL_TASK int group() const { return heads / kv_heads; }  // query heads of the key and value head
   FLYWHEEL_TASK HeadOfSums head_of(const Pair& of, int i) const {
@@ -88,8 +102,8 @@ struct WideAttend {
   /// 1 / sqrt(head_dim), and log2(e): weights are powers of 2.
   FLYWHEEL_TASK float query_scale() const { return 1.44269504f * inverse_sqrt(static_cast<float>(head_dim)); }
   /// In one part, which begins with the tile of the first position that is attended to.
-  FLYWHEEL_TASK Span span(int text) const {
-    const int position = static_cast<int>(states[text].position), all = position + 1;
+  FLYWHEEL_TASK Span span(int position) const {
+    const int all = position + 1;
     const int begin = window && all > window ? all - window : 0;
     return {position, begin / 16 * 16, all, 1, begin};
   }
@@ -115,17 +129,25 @@ struct WideAttend {
     if (!shared) return;
     const TeamBlock<Block, kTeamWarps> team(block);
     Area& area = block.in_scratch(shared)[team.team()];
-    const int number = first + team.team();
-    const bool some = number < pairs();
-    const Pair of = pair(some ? number : first);  // a team without one does what the first one does, and stores nothing
-    for (int done = 0; done < group(); done += kHeadsTogether) attend<kTiles>(block, team, area, of, done, some);
-    if (some) area.append(team, cache_of(of), of.span.position, team.warp());
+    const Pair of = pair(first + team.team());
+    for (int done = 0; done < group(); done += kHeadsTogether) {
+      if (of.is_one) attend<kTiles>(block, team, area, of, done);
+      else wait_for_others(block, done);
+    }
+    if (of.is_one) area.append(team, cache_of(of), of.span.position, team.warp());
+  }
+  /// A team without a pair, in place of attend(): its barriers are those of all teams.
+  template <class Block>
+  FLYWHEEL_TASK static void wait_for_others(Block& block, int done) {
+    if (done > 0) block.sync();
+    block.sync();
+    block.sync();
   }
   /// Of up to kHeadsTogether heads, the first of which is `done`. A warp of the team makes some queries ready, and the step's
   /// key or value, which does not turn; each weighs its positions, and then their sums are put together.
   template <int kTiles, class Block, class Team>
-  FLYWHEEL_TASK void attend(Block& block, const Team& team, AttendArea<kTiles, kTeamWarps>& area, const Pair& of, int done,
-                            bool stores) const {
+  FLYWHEEL_TASK void attend(Block& block, const Team& team, AttendArea<kTiles, kTeamWarps>& area, const Pair& of,
+                            int done) const {
     constexpr int kQueries = kHeadsTogether / kTeamWarps;  // of a warp
     static_assert(kTeamWarps == 2, "one makes the key ready, one the value");
     const int warp = team.warp(), count = group() - done < kHeadsTogether ? group() - done : kHeadsTogether;
@@ -167,7 +189,7 @@ struct WideAttend {
     WarpsScale scale = area.scale(block);
     scale.factor *= reciprocal(scale.weights);
     area.for_each_sum(team, scale.factor, [&](int h, int dim, float sum) {
-      if (h < count && stores) result(of, done + h)[dim] = flywheel::Bf16::nearest(sum);
+      if (h < count) result(of, done + h)[dim] = flywheel::Bf16::nearest(sum);
     });
   }
   /// One thread.
@@ -179,7 +201,8 @@ struct WideAttend {
     for (int number = first; number < end; ++number) most = pair(number).span.last > most ? pair(number).span.last : most;
     float* const weights = block.template scratch<float>(most);
     if (!turned || !weights) return;
-    for (int number = first; number < end; ++number) portable(pair(number), turned, weights);
+    for (int number = first; number < end; ++number)
+      if (pair(number).is_one) portable(pair(number), turned, weights);
   }
   FLYWHEEL_TASK void portable(const Pair& of, float* turned, float* weights) const {
     const Span& part = of.span;
@@ -224,11 +247,13 @@ struct WideChoose {
   const ChoiceMemory* memory;
   StepState* states;
   TunedText* texts;
+  const std::int32_t* positions;  // see WideEmbed
   std::int32_t text;
 
   template <class Block>
   FLYWHEEL_TASK void operator()(Block& block) const {
-    end_step(block, memory, states, texts, text, text, states[text].position);
+    const std::int32_t position = positions[text];
+    if (position >= 0) end_step(block, memory, states, texts, text, text, static_cast<std::uint32_t>(position));
   }
 };
 
