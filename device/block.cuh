@@ -58,27 +58,26 @@ class GpuBlock : public BlockCore<ThreadPlatform, List>, public ComputeThreads {
   __device__ T* scratch(int n) {
     const std::size_t at = (used_ + 15) & ~std::size_t{15};
     used_ = at + sizeof(T) * static_cast<std::size_t>(n);
-    if (ring_used_ && used_ + kRingBytes > scratch_bytes()) {
-      sync();  // no warp copies ahead any more
-      ring_used_ = false;
-    }
     if (used_ <= scratch_bytes()) return reinterpret_cast<T*>(scratch_ + at);
     this->fail_with(static_cast<std::uint32_t>(Status::scratch_exhausted));
     return nullptr;
   }
 
-  /// See ComputeThreads. In dynamic and phased runs each warp copies ahead where scratch() has left enough memory, see ring().
+  /// Collective. See OneThread::stream(). In dynamic and phased runs each warp copies ahead where scratch() has left enough
+  /// memory, see ring().
   template <class N, class... In, class... Out, class F>
-  __device__ void stream(N n, const Reads<In...>& in, const Writes<Out...>& out, F&& f) {
-    this->stream_by(ring(), n, in, out, f);
+  __device__ void stream(N n, const Reads<In...>& in, const Writes<Out...>& out, F&& f) const {
+    WarpRing mine = ring();
+    this->stream_by(mine, n, in, out, f);
+    if (mine.was_used()) sync();  // scratch() may give the memory to other warps now
   }
   template <class N, class... In, class F>
-  __device__ void stream(N n, const Reads<In...>& in, F&& f) {
+  __device__ void stream(N n, const Reads<In...>& in, F&& f) const {
     stream(n, in, Writes<>{}, f);
   }
   template <class N, class... In, class T, class Op, class F>
   __device__ T stream_reduce(N n, const Reads<In...>& in, T init, Op&& op, F&& f) {
-    return this->reduce_by(ring(), n, in, init, op, f);
+    return this->reduce_by(ring(), n, in, init, op, f);  // in which all threads meet behind the pass
   }
 
   /// Library use: the bytes that scratch() can give in all.
@@ -219,7 +218,6 @@ class GpuBlock : public BlockCore<ThreadPlatform, List>, public ComputeThreads {
     }
     begin_step();
     used_ = borrowed_ = 0;
-    ring_used_ = false;
     sync();
     if (leader()) clock().local = shared_->phase_record.header.local;
     return shared_->phase_record;
@@ -232,10 +230,9 @@ class GpuBlock : public BlockCore<ThreadPlatform, List>, public ComputeThreads {
 
  private:
   /// This warp's ring: its place is behind the scratch memory that the task has, at the end of all.
-  __device__ WarpRing ring() {
+  __device__ WarpRing ring() const {
     const std::size_t bytes = scratch_bytes() / 16 * 16;
     const bool fits = ptx::kHopper && number_ == kNoInstruction && dev().bulk_copies && used_ + kRingBytes <= bytes;
-    ring_used_ |= fits;
     return {fits ? near(scratch_) + bytes : nullptr, warp(), lane()};
   }
 
@@ -269,7 +266,6 @@ class GpuBlock : public BlockCore<ThreadPlatform, List>, public ComputeThreads {
 
   unsigned char* scratch_;
   std::size_t used_ = 0;
-  bool ring_used_ = false;      // warps may be copying ahead in the last part of scratch memory
   std::uint32_t borrowed_ = 0;  // bytes added behind scratch memory
   std::uint32_t pages_ = 0;     // the same in front of it
   std::uint32_t ahead_ = 0;     // of read_record(): this thread's word of it

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "../runtime/dynamic/awaited.hpp"
+#include "../runtime/poller/inbox_poll.hpp"
 #include "compiled/compiled.cuh"
 
 namespace flywheel::detail {
@@ -56,6 +57,8 @@ struct ExecutorShared {
   PrefetchedTask ahead;  // of the control thread alone, which has no registers to spare for it
   DirectSlot direct_slot;
   AwaitedCall awaited;
+  PollerBuffer
+      poller;  // of the inbox poller, in block 0. Here, so that how the kernel's shared memory lies hangs on no use of it
 };
 
 /// The block's one copy. It is found by name, not by reference, so that the compiler knows that it is shared memory.

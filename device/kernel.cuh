@@ -40,12 +40,6 @@ __device__ __forceinline__ void prepare(const DeviceState& dev) {
   __syncthreads();
 }
 
-/// The inbox poller's, in block 0. Found by name, as executor_shared() is.
-__device__ __forceinline__ PollerBuffer& poller_buffer() {
-  __shared__ PollerBuffer shared;
-  return shared;
-}
-
 /// The control thread: runs the worker's loop until the kernel stops, then dismisses the other warps of the block. Only the
 /// worker beside the poller has a direct slot; so the others get a loop that knows of none, whose values stay in registers.
 template <bool kHasDirectSlot>
@@ -91,7 +85,8 @@ __device__ __forceinline__ void serve(const DeviceState& dev) {
     if (threadIdx.x == 0 && blockIdx.x == 0) control_loop<true>(dev);
     else if (threadIdx.x == 0) control_loop<false>(dev);
   } else if (warp == kPollerWarp) {
-    if (blockIdx.x == 0) InboxPoller<WarpPlatform, DirectStarter>(dev, executor_shared().direct_slot, poller_buffer())();
+    ExecutorShared& shared = executor_shared();
+    if (blockIdx.x == 0) InboxPoller<WarpPlatform, DirectStarter>(dev, shared.direct_slot, shared.poller)();
   } else if (warp == kLoadWarp) {
     serve_load_warp<List>(executor_shared().dev);
   } else {

@@ -69,6 +69,9 @@ class WarpRing {
     ring_ = reinterpret_cast<StageRing*>(end) - 1;
   }
 
+  /// The same for all warps of the block.
+  __device__ bool was_used() const { return used_; }
+
   /// A warp: takes whole stages of a pass over `count` vectors, from element `first` on, the next of each round. Returns how
   /// many vectors all warps take; 0 of a pass that gives them too little to do.
   template <int kElements, class... In, class Use>
@@ -77,6 +80,7 @@ class WarpRing {
     const std::uint64_t stages = count / Stage::kVectors;
     if (!ring_ || stages < kRingStages * kWorkerWarps || !Stage::reaches(in, first)) return 0;
     begin();
+    used_ = true;
     const auto warp = static_cast<std::uint64_t>(warp_);
     const std::uint64_t own = (stages - warp + kWorkerWarps - 1) / kWorkerWarps;
     const auto element_of = [=](std::uint64_t i) { return first + (i * kWorkerWarps + warp) * (Stage::kVectors * kElements); };
@@ -153,7 +157,7 @@ class WarpRing {
     ptx::fence_shared_for_bulk_copies();  // see there: after the loads of all lanes
     Stage::copy(stage(at), in, element, full()[at]);
   }
-  /// The memory is anybody's again, after a sync() at most.
+  /// The memory is anybody's again after a sync() of all warps.
   __device__ void end() const {
     __syncwarp();  // orders the tests of all lanes before the end of the barriers
     // No order: begin() of the next pass comes after the next line.
@@ -164,6 +168,7 @@ class WarpRing {
 
   StageRing* ring_ = nullptr;
   int warp_, lane_;
+  bool used_ = false;
 };
 
 }  // namespace flywheel::detail

@@ -14,8 +14,6 @@ namespace llama {
 ///
 ///   seat(), the tasks that embed if it says so; the prompt reader while it has_to_read(); steps() of the decode; went()
 ///
-/// or, if it reads_beside_step(), one run for both.
-///
 /// A text whose prompt is still being read idles in its place as one that has ended, at the step it will begin with: the key
 /// and value that such a step leaves in the cache belong to a position that no pass reads, and the text's first step writes
 /// them anew.
@@ -31,11 +29,6 @@ class Crowd {
   /// while nobody writes, else a run.
   bool has_to_read(bool done) const;
   bool anybody_writes() const;
-  /// Whether the prompt reader goes on in the same run as the next step: begin_step(), begin_first(), that run, end_first(),
-  /// went(1).
-  bool reads_beside_step() const { return reader_ && reader_->goes_beside_step() && anybody_writes(); }
-  /// Those whose prompts are read write from now on.
-  void begin_step() { begin_texts(); }
   bool anybody_there() const;  // if not, all that were have ended with their first tokens
   /// Before a run of the prompt reader: if it writes the first token of a text, that one's place. After the run end_first(),
   /// which says whether there is more of it to be written: then its first step is to be embedded.

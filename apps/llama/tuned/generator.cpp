@@ -18,8 +18,7 @@ TunedGenerator::TunedGenerator(Runtime& runtime, Config config, Weights weights,
     decode_ = runtime.load(graph_.decode, compiled);
     embed_ = runtime.load(graph_.embed);
   }
-  if (prompts != PromptWay::token_by_token)
-    reader_.emplace(runtime, this->config(), streamed_, memory_, prompts, wide_ ? &*wide_ : nullptr);
+  if (prompts != PromptWay::token_by_token) reader_.emplace(runtime, this->config(), streamed_, memory_, prompts);
 }
 
 TunedGenerator::TunedGenerator(Runtime& runtime, const std::filesystem::path& folder, int context, int texts)
@@ -56,14 +55,6 @@ void TunedGenerator::read(Crowd& crowd, const std::function<void(const WrittenTo
   if (place && crowd.end_first(*place)) embed();
 }
 
-void TunedGenerator::read_beside_step(Crowd& crowd, const std::function<void(const WrittenToken&)>& add) {
-  crowd.begin_step();
-  const std::optional<std::size_t> place = crowd.begin_first();
-  follow(reader_->submit_beside_step(), add);
-  if (place) crowd.end_first(*place);
-  crowd.went(1);
-}
-
 std::vector<std::uint32_t> TunedGenerator::read_prompts(const std::vector<std::vector<std::uint32_t>>& prompts) {
   check_count(prompts.size());
   for (const std::vector<std::uint32_t>& prompt : prompts) check_ids(prompt, config(), context());
@@ -87,11 +78,6 @@ void TunedGenerator::write_texts(const std::vector<Request>& requests, Tally& ta
   };
   while (!crowd.over()) {
     if (crowd.seat()) embed();
-    if (crowd.reads_beside_step()) {
-      read_beside_step(crowd, add);
-      tally.add_steps(1);
-      continue;
-    }
     for (bool done = false; crowd.has_to_read(done); done = true) read(crowd, add);
     if (!crowd.anybody_there()) continue;
     const std::uint32_t made = follow(runtime().submit(decode_, repeat_until_stop(crowd.steps())), add);

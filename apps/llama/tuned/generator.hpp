@@ -66,7 +66,6 @@ class TunedGenerator : public Generator {
   void begin(const std::vector<StepState>& states, const std::vector<TunedText>& texts);
   void embed();
   void read(Crowd& crowd, const std::function<void(const WrittenToken&)>& add);
-  void read_beside_step(Crowd& crowd, const std::function<void(const WrittenToken&)>& add);
 
   Weights weights_;
   StreamedWeights streamed_;

@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <bit>
-#include <iterator>
 
 #include "apps/llama/tuned/prefill_attend.cuh"
-#include "apps/llama/tuned/wide.hpp"
 #include "apps/llama/tuned/wide_tasks.cuh"
 
 namespace llama {
@@ -21,7 +19,7 @@ struct CutFor {
 constexpr int kFewRows = 512;  // of a prompt: up to here sums are cut in parts, see tuning.md
 constexpr CutFor kSizes[] = {{128, false}, {256, false}, {kFewRows, false}, {512, true},
                              {768, true},  {1024, true}, {1536, true},      {kMostPrefillRows, true}};
-constexpr int kShortPart = 512;  // rows of a part while others wait
+constexpr int kShortPart = 1024;  // rows of a part while others wait
 static_assert(kShortPart >= kFewRows, "prompts of few rows are read in one run");
 constexpr int kLeastTurned = 8;      // rows of a task: one for each warp
 constexpr int kLeastAttending = 16;  // rows of a task: a warp takes so many
@@ -32,31 +30,31 @@ int most_rows(int context) {
   return kMostPrefillRows;
 }
 
-/// Lists the phases for so many rows.
+/// Builds the graph for so many rows.
 class PrefillBuilder : RowsBuilder {
  public:
   PrefillBuilder(Runtime& runtime, const Config& config, const Weights& weights, const TunedMemory& texts, RowsMemory& memory,
                  CutFor size, std::deque<Product>& products)
       : RowsBuilder(runtime, config, weights, texts, memory, size.rows, size.whole, products) {}
 
-  RowsPhases build(RowsMemory& tail) && {
+  Graph build(RowsMemory& tail) && {
     add_embeddings();
     for (std::size_t layer = 0; layer < weights_.layers.size(); ++layer) add_layer(layer);
     add_tail(tail);
-    return std::move(phases());
+    return std::move(graph());
   }
 
  private:
   void add_tail(RowsMemory& tail) {
-    add_phase(std::vector{PrefillTail{memory_.stretch.data(), tail.stretch.data(), memory_.x.data(), memory_.queries.data(),
-                                      tail.x.data(), tail.queries.data(), config_.hidden_size, config_.query_size()}});
+    graph().phase();
+    graph().add(PrefillTail{memory_.stretch.data(), tail.stretch.data(), memory_.x.data(), memory_.queries.data(),
+                            tail.x.data(), tail.queries.data(), config_.hidden_size, config_.query_size()});
   }
   void add_embeddings() {
-    std::vector<PrefillEmbed> tasks;
+    graph().phase();
     for (int first = 0; first < rows_; first += few_rows())
-      tasks.push_back({rows(first, few_rows()), bf16_of(weights_.embedding), texts_.prompt.data(), memory_.x.data(),
-                       texts_.context, config_.hidden_size});
-    add_phase(std::move(tasks));
+      graph().add(PrefillEmbed{rows(first, few_rows()), bf16_of(weights_.embedding), texts_.prompt.data(), memory_.x.data(),
+                               texts_.context, config_.hidden_size});
   }
 
   /// The phases of a layer; of the last one, up to its keys and values.
@@ -80,13 +78,12 @@ class PrefillBuilder : RowsBuilder {
     const auto narrow = [](int i) { return static_cast<std::int16_t>(i); };
     const LayerWeights& w = weights_.layers[layer];
     const int heads = config_.num_key_value_heads, count = rows_of_task(heads, kLeastTurned);
-    std::vector<PrefillTurn> tasks;
+    graph().phase();
     for (int first = 0; first < rows_; first += count)
       for (int head = 0; head < heads; ++head)
-        tasks.push_back({rows(first, count), sums_for_tasks(RowsMatrix::qkv), texts_.cache(layer), texts_.rope.data(),
-                         w.query_norm.data(), w.key_norm.data(), memory_.queries.data(), eps_, texts_.context,
-                         narrow(config_.num_attention_heads), narrow(heads), narrow(head), narrow(config_.head_dim)});
-    add_phase(std::move(tasks));
+        graph().add(PrefillTurn{rows(first, count), sums_for_tasks(RowsMatrix::qkv), texts_.cache(layer), texts_.rope.data(),
+                                w.query_norm.data(), w.key_norm.data(), memory_.queries.data(), eps_, texts_.context,
+                                narrow(config_.num_attention_heads), narrow(heads), narrow(head), narrow(config_.head_dim)});
   }
 
   /// The last rows first: they attend to most positions. Each worker gets the next task of every round, so rounds go to and
@@ -94,28 +91,19 @@ class PrefillBuilder : RowsBuilder {
   void add_attention(std::size_t layer) {
     const int heads = config_.num_attention_heads, count = rows_of_task(heads, kLeastAttending), tasks = rows_ / count * heads;
     const int round = static_cast<int>(runtime().workers());
-    std::vector<PrefillAttend> all;
+    graph().phase();
     for (int begin = 0; begin < tasks; begin += round) {
       const int end = std::min(begin + round, tasks);
-      for (int i = begin; i < end; ++i)
-        all.push_back(attention_task(layer, count, begin / round % 2 == 0 ? i : begin + end - 1 - i));
+      for (int i = begin; i < end; ++i) add_attention(layer, count, begin / round % 2 == 0 ? i : begin + end - 1 - i);
     }
-    add_phase(std::move(all));
   }
-  PrefillAttend attention_task(std::size_t layer, int count, int task) const {
+  void add_attention(std::size_t layer, int count, int task) {
     const auto narrow = [](int i) { return static_cast<std::int16_t>(i); };
     const int heads = config_.num_attention_heads;
     const int first = rows_ - (task / heads + 1) * count;
-    return {rows(first, count),
-            memory_.queries.data(),
-            texts_.cache(layer),
-            memory_.results.data(),
-            texts_.context,
-            narrow(heads),
-            narrow(config_.num_key_value_heads),
-            narrow(task % heads),
-            narrow(config_.head_dim),
-            window(layer)};
+    graph().add(PrefillAttend{rows(first, count), memory_.queries.data(), texts_.cache(layer), memory_.results.data(),
+                              texts_.context, narrow(heads), narrow(config_.num_key_value_heads), narrow(task % heads),
+                              narrow(config_.head_dim), window(layer)});
   }
 };
 
@@ -123,29 +111,28 @@ class PrefillBuilder : RowsBuilder {
 class TailBuilder : RowsBuilder {
  public:
   TailBuilder(Runtime& runtime, const Config& config, const Weights& weights, const TunedMemory& texts, RowsMemory& memory,
-              std::deque<Product>& products)
-      : RowsBuilder(runtime, config, weights, texts, memory, 1, false, products) {}
+              std::deque<Product>& products, Graph begun)
+      : RowsBuilder(runtime, config, weights, texts, memory, 1, false, products, std::move(begun)) {}
 
-  RowsPhases build() && {
+  Graph build() && {
     const std::size_t layer = weights_.layers.size() - 1;
     add_attention(layer);
     add_rest(layer);
     add_norm(weights_.final_norm, RowsMatrix::down);
     add_product(RowsMatrix::logits, 0, {});
-    add_phase(
-        std::vector{PrefillChoose{memory_.stretch.data(), texts_.choice.data(), texts_.states.data(), texts_.texts.data()}});
-    return std::move(phases());
+    graph().phase();
+    graph().add(PrefillChoose{memory_.stretch.data(), texts_.choice.data(), texts_.states.data(), texts_.texts.data()});
+    return std::move(graph());
   }
 
  private:
   void add_attention(std::size_t layer) {
     const auto narrow = [](int i) { return static_cast<std::int16_t>(i); };
-    std::vector<PrefillAttend> tasks;
+    graph().phase();
     for (int head = 0; head < config_.num_attention_heads; ++head)
-      tasks.push_back({rows(0, 1), memory_.queries.data(), texts_.cache(layer), memory_.results.data(), texts_.context,
-                       narrow(config_.num_attention_heads), narrow(config_.num_key_value_heads), narrow(head),
-                       narrow(config_.head_dim), window(layer)});
-    add_phase(std::move(tasks));
+      graph().add(PrefillAttend{rows(0, 1), memory_.queries.data(), texts_.cache(layer), memory_.results.data(), texts_.context,
+                                narrow(config_.num_attention_heads), narrow(config_.num_key_value_heads), narrow(head),
+                                narrow(config_.head_dim), window(layer)});
   }
 };
 
@@ -159,7 +146,7 @@ std::size_t Prefill::bytes(const Config& config, int context) {
   return RowsMemory::bytes(config, most_rows(context)) + RowsMemory::bytes(config, 1);
 }
 
-Prefill::Prefill(Runtime& runtime, const Config& config, const Weights& weights, const TunedMemory& texts, WideStep* step)
+Prefill::Prefill(Runtime& runtime, const Config& config, const Weights& weights, const TunedMemory& texts)
     : runtime_(runtime),
       memory_(runtime, config, most_rows(texts.positions)),
       tail_(runtime, config, 1) {
@@ -168,12 +155,9 @@ Prefill::Prefill(Runtime& runtime, const Config& config, const Weights& weights,
     Size& size = sizes_.emplace_back();
     size.rows = cut.rows;
     size.whole = cut.whole;
-    RowsPhases phases = PrefillBuilder(runtime, config, weights, texts, memory_, cut, size.products).build(tail_);
-    if (chooses(config))
-      std::ranges::move(TailBuilder(runtime, config, weights, texts, tail_, size.products).build(), std::back_inserter(phases));
-    size.read = runtime.load(graph_of(phases));
-    if (step && cut.rows <= kShortPart)
-      size.read_beside_step = runtime.load(graph_of(phases, step->phases_beside(memory_.stretch.data(), size.products)));
+    Graph graph = PrefillBuilder(runtime, config, weights, texts, memory_, cut, size.products).build(tail_);
+    if (chooses(config)) graph = TailBuilder(runtime, config, weights, texts, tail_, size.products, std::move(graph)).build();
+    size.read = runtime.load(graph);
   }
 }
 
@@ -183,15 +167,14 @@ std::uint32_t Prefill::next_count(std::uint32_t count, bool short_parts) {
 
 bool Prefill::is_few(std::size_t tokens) { return tokens <= kFewRows; }
 
-Run Prefill::submit(std::uint32_t text, std::uint32_t first, std::uint32_t end, bool few, bool chooses, bool beside_step) {
+Run Prefill::submit(std::uint32_t text, std::uint32_t first, std::uint32_t end, bool few, bool chooses) {
   const Stretch stretch{text, first, end - first};
   memory_.stretch.write({stretch});
   tail_.stretch.write({{text, end - 1, chooses ? 1u : 0u}});
   const auto fits = [&](const Size& size) {
     return static_cast<std::uint32_t>(size.rows) >= stretch.count && size.whole == !few;
   };
-  const Size& size = *std::ranges::find_if(sizes_, fits);
-  return runtime_.submit(beside_step ? *size.read_beside_step : size.read);
+  return runtime_.submit(std::ranges::find_if(sizes_, fits)->read);
 }
 
 }  // namespace llama

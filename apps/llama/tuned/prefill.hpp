@@ -2,13 +2,10 @@
 #pragma once
 
 #include <deque>
-#include <optional>
 
 #include "apps/llama/tuned/rows_builder.hpp"
 
 namespace llama {
-
-class WideStep;
 
 /*  PrefillEmbed -> [ PrefillNorm -> qkv -> PrefillTurn -> PrefillAttend -> output -> PrefillNorm -> gated -> down ]
  *    16 rows         16 rows       tile    8 to 128 rows, 16 to 128 rows, tile      16 rows       tile     tile
@@ -21,9 +18,8 @@ class WideStep;
 /// Reads stretches of prompts into the caches of `texts`.
 class Prefill {
  public:
-  /// All must outlive it. `texts`: of a model that knows() says yes to. `step`: the decode's, if short parts may be read beside
-  /// it; or null.
-  Prefill(Runtime& runtime, const Config& config, const Weights& weights, const TunedMemory& texts, WideStep* step);
+  /// All must outlive it. `texts`: of a model that knows() says yes to.
+  Prefill(Runtime& runtime, const Config& config, const Weights& weights, const TunedMemory& texts);
   Prefill(const Prefill&) = delete;
   Prefill& operator=(const Prefill&) = delete;
 
@@ -42,8 +38,7 @@ class Prefill {
   static bool is_few(std::size_t tokens);
   /// Starts reading positions first..end-1 of a text; wait for the run before the next one. `few`: see is_few(). `chooses`: the
   /// prompt ends there, and its text is in `texts`: the token behind it is chosen as a step of the decode would, and streamed.
-  /// `beside_step`: of a short part, with a step of all other texts in the same run.
-  Run submit(std::uint32_t text, std::uint32_t first, std::uint32_t end, bool few, bool chooses, bool beside_step);
+  Run submit(std::uint32_t text, std::uint32_t first, std::uint32_t end, bool few, bool chooses);
 
  private:
   struct Size {
@@ -51,7 +46,6 @@ class Prefill {
     bool whole = false;
     std::deque<flywheel::Product> products;
     Executable read;
-    std::optional<Executable> read_beside_step;
   };
 
   Runtime& runtime_;

@@ -11,15 +11,14 @@ constexpr std::uint32_t kPassesAsProducts = 2;
 }  // namespace
 
 PromptReader::PromptReader(Runtime& runtime, const Config& config, const StreamedWeights& weights, const TunedMemory& texts,
-                           PromptWay way, WideStep* step)
+                           PromptWay way)
     : runtime_(runtime),
       memory_(runtime, config, texts, prompt_positions(config, way)),
       graph_(build_prompt_graph(runtime, config, weights, texts, memory_)),
       read_(runtime.load(graph_.decode, compiled)),
       begin_(runtime.load(graph_.embed)) {
   const bool products = way == PromptWay::products || (way == PromptWay::best && runtime.on_gpu());
-  if (products && Prefill::knows(config)) prefill_.emplace(runtime, config, weights.plain(), texts, step);
-  has_step_ = prefill_ && step;
+  if (products && Prefill::knows(config)) prefill_.emplace(runtime, config, weights.plain(), texts);
   chooses_ = prefill_ && Prefill::chooses(config);
   fewest_ = way == PromptWay::products ? 1 : kPassesAsProducts * static_cast<std::uint32_t>(memory_.sequences) + 1;
 }
@@ -39,15 +38,10 @@ bool PromptReader::has(std::uint32_t text) const {
 
 Run PromptReader::submit(bool others_wait) {
   if (!queue_.empty()) return submit_passes(others_wait ? std::min(kPassesBetween, queue_.size()) : queue_.size());
-  return submit_part(others_wait, false);
-}
-
-Run PromptReader::submit_part(bool others_wait, bool beside_step) {
   LongPrompt& one = long_.front();
   const std::uint32_t end = next_end(one, others_wait);
   const std::size_t tokens = one.end + (one.writes ? 0 : 1);
-  const bool chooses = one.writes && end == one.end;
-  Run run = prefill_->submit(one.text, one.first, end, Prefill::is_few(tokens), chooses, beside_step);
+  Run run = prefill_->submit(one.text, one.first, end, Prefill::is_few(tokens), one.writes && end == one.end);
   one.first = end;
   if (one.first == one.end) long_.erase(long_.begin());
   return run;

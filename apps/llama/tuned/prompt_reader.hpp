@@ -16,9 +16,8 @@ inline constexpr std::size_t kPassesBetween = 2;
 /// that.
 class PromptReader {
  public:
-  /// `texts` and `step` must outlive it. `way`: not token_by_token. `step`: that of the decode, if it is phases; or null.
-  PromptReader(Runtime& runtime, const Config& config, const StreamedWeights& weights, const TunedMemory& texts, PromptWay way,
-               WideStep* step);
+  /// `texts` must outlive it. `way`: not token_by_token.
+  PromptReader(Runtime& runtime, const Config& config, const StreamedWeights& weights, const TunedMemory& texts, PromptWay way);
 
   /// A prompt is to be read, which lies in the prompt buffer: of a text that has none to be read. Tells at which position its
   /// first step is to be: that of its last token, or of an earlier one where a step of the decode is as good as a pass.
@@ -29,9 +28,6 @@ class PromptReader {
   /// Reads on, if there is any: chunks first. `others_wait`: a short part. It counts as done: wait for the run before the next
   /// one is submitted.
   Run submit(bool others_wait);
-  /// Whether what is read next may be read in the same run as a step of the other texts, by submit_beside_step().
-  bool goes_beside_step() const { return has_step_ && queue_.empty() && !long_.empty(); }
-  Run submit_beside_step() { return submit_part(true, true); }
   /// The text whose first token the next run writes, if it is such a one: it is to be in the decode's memory by then.
   std::optional<std::uint32_t> next_to_write(bool others_wait) const;
   /// What has not been read.
@@ -45,7 +41,6 @@ class PromptReader {
   };
   static std::uint32_t next_end(const LongPrompt& of, bool others_wait);
   Run submit_passes(std::size_t passes);
-  Run submit_part(bool others_wait, bool beside_step);
 
   Runtime& runtime_;
   PromptMemory memory_;
@@ -55,7 +50,6 @@ class PromptReader {
   std::optional<Prefill> prefill_;
   std::uint32_t fewest_ = 0;      // positions of a prompt for it
   bool chooses_ = false;          // it may write first tokens
-  bool has_step_ = false;         // it knows the decode's step
   std::vector<LongPrompt> long_;  // prompts for it
   bool begun_ = false;            // the last pass has left the input of the queue's first chunk
 };

@@ -25,17 +25,7 @@ RowsMemory::RowsMemory(Runtime& runtime, const Config& config, int count)
 
 std::size_t RowsMemory::bytes(const Config& config, int rows) {
   return size_of(rows, config.hidden_size) * (sizeof(float) + sizeof(Bf16)) + size_of(rows, config.qkv_size()) * sizeof(float) +
-         size_of(rows, 2 * config.query_size() + config.intermediate_size) * sizeof(Bf16) + size_of(rows, sizeof(std::int32_t));
-}
-
-Graph graph_of(const RowsPhases& phases, const RowsPhases& beside) {
-  Graph graph;
-  for (std::size_t n = 0; n < std::max(phases.size(), beside.size()); ++n) {
-    graph.phase();
-    for (const RowsPhases* of : {&phases, &beside})
-      if (n < of->size()) of->at(n)(graph);
-  }
-  return graph;
+         size_of(rows, 2 * config.query_size() + config.intermediate_size) * sizeof(Bf16) + size_of(rows, 1) * sizeof(int);
 }
 
 const MatrixBuffer& RowsBuilder::matrix(RowsMatrix which, std::size_t layer) const {
@@ -111,16 +101,15 @@ PartSums RowsBuilder::sums_for_tasks(RowsMatrix which) {
 
 void RowsBuilder::add_norm(const Buffer<float>& weights, std::optional<RowsMatrix> before) {
   const PartSums added = before && is_left(*before) ? sums_for_tasks(*before) : PartSums{};
-  std::vector<PrefillNorm> tasks;
+  graph_.phase();
   for (int first = 0; first < rows_; first += few_rows())
-    tasks.push_back(
-        {rows(first, few_rows()), added, memory_.x.data(), weights.data(), memory_.normed.data(), config_.hidden_size, eps_});
-  add_phase(std::move(tasks));
+    graph_.add(PrefillNorm{rows(first, few_rows()), added, memory_.x.data(), weights.data(), memory_.normed.data(),
+                           config_.hidden_size, eps_});
 }
 
 void RowsBuilder::add_product(RowsMatrix which, std::size_t layer, const PrefillEnd& end) {
-  const Product& made = products_.emplace_back(product(which, layer, cut(which)));
-  phases_.emplace_back([&made, end](Graph& graph) { made.add_to(graph, {}, end); });
+  graph_.phase();
+  products_.emplace_back(product(which, layer, cut(which))).add_to(graph_, {}, end);
 }
 
 void RowsBuilder::add_rest(std::size_t layer) {

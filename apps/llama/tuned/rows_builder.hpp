@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <deque>
-#include <functional>
-#include <vector>
 
 #include "apps/llama/tuned/layers.hpp"
 #include "apps/llama/tuned/prefill_tasks.cuh"
@@ -40,19 +38,13 @@ struct RowsMemory {
   static std::size_t bytes(const Config& config, int rows);
 };
 
-/// What a graph has phase by phase: each adds the tasks of one to it.
-using RowsPhases = std::vector<std::function<void(Graph&)>>;
-
-/// A graph of phases, and of others side by side with them: the n-th of each is one phase. So they must not need each other.
-Graph graph_of(const RowsPhases& phases, const RowsPhases& beside = {});
-
-/// Lists the phases for so many rows.
+/// Builds the graph for so many rows.
 class RowsBuilder {
  public:
-  /// All must outlive it. `products`: must outlive the phases and the runs of their graphs. `whole_sums`: no tile is split. If
-  /// not, the parts of sums that the next phase reads value by value are left to it.
+  /// All must outlive it, but for the graph. `products`: must outlive the graph's runs. `whole_sums`: no tile is split. If not,
+  /// the parts of sums that the next phase reads value by value are left to it. `begun`: a graph whose phases come before.
   RowsBuilder(Runtime& runtime, const Config& config, const Weights& weights, const TunedMemory& texts, RowsMemory& memory,
-              int rows, bool whole_sums, std::deque<flywheel::Product>& products)
+              int rows, bool whole_sums, std::deque<flywheel::Product>& products, Graph begun = {})
       : config_(config),
         weights_(weights),
         texts_(texts),
@@ -61,7 +53,8 @@ class RowsBuilder {
         eps_(static_cast<float>(config.rms_norm_eps)),
         runtime_(runtime),
         whole_sums_(whole_sums),
-        products_(products) {}
+        products_(products),
+        graph_(std::move(begun)) {}
 
  protected:
   static constexpr int kTasksOfStage = 128;  // of those that go by rows: one for most workers of a large GPU
@@ -84,13 +77,7 @@ class RowsBuilder {
   /// The sums of a product, for tasks that add their parts up.
   PartSums sums_for_tasks(RowsMatrix which);
 
-  template <class Task>
-  void add_phase(std::vector<Task> tasks) {
-    phases_.emplace_back([tasks = std::move(tasks)](Graph& graph) {
-      for (const Task& task : tasks) graph.add(task);
-    });
-  }
-  RowsPhases& phases() { return phases_; }
+  Graph& graph() { return graph_; }
   Runtime& runtime() const { return runtime_; }
 
   const Config& config_;
@@ -119,7 +106,7 @@ class RowsBuilder {
   const bool whole_sums_;
   std::deque<flywheel::Product>& products_;
   std::array<std::optional<Cut>, kRowsMatrices> cuts_;
-  RowsPhases phases_;
+  Graph graph_;
 };
 
 }  // namespace llama

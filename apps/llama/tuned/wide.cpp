@@ -9,76 +9,59 @@ namespace {
 class WideBuilder : RowsBuilder {
  public:
   WideBuilder(Runtime& runtime, const Config& config, const Weights& weights, TunedMemory& texts, RowsMemory& memory,
-              std::deque<flywheel::Product>& products, const Stretch* reading)
-      : RowsBuilder(runtime, config, weights, texts, memory, texts.sequences, false, products),
-        reading_(reading) {}
+              std::deque<flywheel::Product>& products)
+      : RowsBuilder(runtime, config, weights, texts, memory, texts.sequences, false, products) {}
 
-  RowsPhases build() && {
+  Graph build() && {
     add_embeddings();
-    const std::size_t layers = weights_.layers.size();
-    for (std::size_t layer = 0; layer < layers; ++layer) {
+    for (std::size_t layer = 0; layer < weights_.layers.size(); ++layer) {
       add_norm(weights_.layers[layer].attention_norm, layer > 0 ? std::optional(RowsMatrix::down) : std::nullopt);
       add_product(RowsMatrix::qkv, layer, {weights_.layers[layer].qkv_bias.data()});
       add_attention(layer);
-      // Where prompts turn and then attend: they have two phases. Not of the last layer, so that this step's logits are used
-      // before those of the prompt's last position take their place.
-      if (reading_ && layer + 1 < layers) add_phase(std::vector<WideAttend>{});
       add_rest(layer);
     }
     add_norm(weights_.final_norm, RowsMatrix::down);
     add_product(RowsMatrix::logits, 0, {});
     add_choices();
-    return std::move(phases());
+    return std::move(graph());
   }
 
  private:
   static std::int16_t narrow(int i) { return static_cast<std::int16_t>(i); }
 
   void add_embeddings() {
-    std::vector<WideEmbed> tasks;
+    graph().phase();
     for (int text = 0; text < rows_; text += few_rows())
-      tasks.push_back({bf16_of(weights_.embedding), texts_.states.data(), texts_.texts.data(), reading_, memory_.x.data(),
-                       memory_.positions.data(), config_.hidden_size, text, few_rows()});
-    add_phase(std::move(tasks));
+      graph().add(WideEmbed{bf16_of(weights_.embedding), texts_.states.data(), texts_.texts.data(), memory_.x.data(),
+                            memory_.positions.data(), config_.hidden_size, text, few_rows()});
   }
   void add_attention(std::size_t layer) {
     const LayerWeights& w = weights_.layers[layer];
     const int heads = config_.num_attention_heads, kv_heads = config_.num_key_value_heads;
-    std::vector<WideAttend> tasks;
+    graph().phase();
     for (int pair = 0; pair < rows_ * kv_heads; pair += WideAttend::kTeams)
-      tasks.push_back({sums_for_tasks(RowsMatrix::qkv), texts_.cache(layer), texts_.rope.data(), w.query_norm.data(),
-                       w.key_norm.data(), memory_.positions.data(), memory_.results.data(), eps_, texts_.context, narrow(pair),
-                       narrow(rows_), narrow(heads), narrow(kv_heads), narrow(config_.head_dim), window(layer)});
-    add_phase(std::move(tasks));
+      graph().add(WideAttend{sums_for_tasks(RowsMatrix::qkv), texts_.cache(layer), texts_.rope.data(), w.query_norm.data(),
+                             w.key_norm.data(), memory_.positions.data(), memory_.results.data(), eps_, texts_.context,
+                             narrow(pair), narrow(rows_), narrow(heads), narrow(kv_heads), narrow(config_.head_dim),
+                             window(layer)});
   }
   void add_choices() {
-    std::vector<WideChoose> tasks;
+    graph().phase();
     for (int text = 0; text < rows_; ++text)
-      tasks.push_back({texts_.choice.data(), texts_.states.data(), texts_.texts.data(), memory_.positions.data(), text});
-    add_phase(std::move(tasks));
+      graph().add(WideChoose{texts_.choice.data(), texts_.states.data(), texts_.texts.data(), text});
   }
-
-  const Stretch* const reading_;
 };
 
 }  // namespace
 
 WideStep::WideStep(Runtime& runtime, const Config& config, const Weights& weights, TunedMemory& texts)
-    : runtime_(runtime),
-      config_(config),
-      weights_(weights),
-      texts_(texts),
-      memory_(runtime, config, texts.sequences) {
+    : memory_(runtime, config, texts.sequences) {
   check(config);
   const int vocabulary = config.vocab_size;
   memory_.stretch.write({{0, 0, static_cast<std::uint32_t>(texts.sequences)}});
   texts.choice.write({{texts.logits.data(), nullptr, nullptr, texts.prompt.data(), texts.ends.data(), texts.writing.data(),
                        vocabulary, 0, texts.context, static_cast<std::int32_t>(texts.ends.size())}});
-  graph_ = graph_of(WideBuilder(runtime, config, weights, texts, memory_, products_, nullptr).build());
-}
-
-RowsPhases WideStep::phases_beside(const Stretch* reading, std::deque<flywheel::Product>& products) {
-  return WideBuilder(runtime_, config_, weights_, texts_, memory_, products, reading).build();
+  graph_ = WideBuilder(runtime, config, weights, texts, memory_, products_).build();
 }
 
 void WideStep::check(const Config& config) {

@@ -33,15 +33,8 @@ class WideStep {
 
   /// Phases; each pass is a step of all texts.
   const Graph& graph() const { return graph_; }
-  /// The phases of a step in the same graph as those that read a prompt, `reading`, whose text has none. Of each layer they
-  /// are as many as the reading ones. `products`: see RowsBuilder.
-  RowsPhases phases_beside(const Stretch* reading, std::deque<flywheel::Product>& products);
 
  private:
-  Runtime& runtime_;
-  const Config& config_;
-  const Weights& weights_;
-  TunedMemory& texts_;
   RowsMemory memory_;
   std::deque<flywheel::Product> products_;
   Graph graph_;

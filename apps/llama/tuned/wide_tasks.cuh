@@ -8,14 +8,13 @@
 
 namespace llama {
 
-/// The residual stream as it begins: the embeddings of the texts' last tokens. And which texts there are: others, which have
-/// ended or whose prompt is being read, are not attended for, and nothing is chosen.
+/// The residual stream as it begins: the embeddings of the texts' last tokens. And which texts there are: for those that have
+/// ended, or whose prompt is being read, nothing is attended to.
 struct WideEmbed {
   static constexpr bool kCompiled = false;
   const Bf16* embedding;
   const StepState* states;
   const TunedText* texts;
-  const Stretch* reading;   // of a prompt that is read in the same run, or null
   float* x;                 // [texts][columns]
   std::int32_t* positions;  // [texts]: negative where there is none
   std::int32_t columns, first, count;
@@ -38,8 +37,7 @@ struct WideEmbed {
  private:
   FLYWHEEL_TASK std::int32_t position(std::size_t row) const {
     const std::uint32_t at = states[row].position;
-    const bool read = reading && reading->count && reading->text == row;
-    return at + 1 < texts[row].end && !read ? static_cast<std::int32_t>(at) : -1;
+    return at + 1 < texts[row].end ? static_cast<std::int32_t>(at) : -1;
   }
 };
 
@@ -247,13 +245,11 @@ struct WideChoose {
   const ChoiceMemory* memory;
   StepState* states;
   TunedText* texts;
-  const std::int32_t* positions;  // see WideEmbed
   std::int32_t text;
 
   template <class Block>
   FLYWHEEL_TASK void operator()(Block& block) const {
-    const std::int32_t position = positions[text];
-    if (position >= 0) end_step(block, memory, states, texts, text, text, static_cast<std::uint32_t>(position));
+    end_step(block, memory, states, texts, text, text, states[text].position);
   }
 };
 
