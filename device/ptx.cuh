@@ -19,6 +19,9 @@ inline constexpr bool kHopper = true;
 inline constexpr bool kHopper = false;
 #endif
 
+/// What a pass over arrays reads, in bytes of a block, if warps are to copy ahead for it: below that, and so mostly from L2,
+/// loads of the threads' own are quicker.
+inline constexpr std::uint32_t kLeastCopiedAhead = 1u << 20;
 /// How often a warp polls another warp of its block before it changes to the slow path with a time limit.
 inline constexpr std::uint32_t kQuickPolls = 1024;
 

@@ -78,7 +78,8 @@ class WarpRing {
   __device__ std::uint64_t pass(const Reads<In...>& in, std::uint64_t first, std::uint64_t count, Use& use) {
     using Stage = StageOf<kElements, std::index_sequence_for<In...>, In...>;
     const std::uint64_t stages = count / Stage::kVectors;
-    if (!ring_ || stages < kRingStages * kWorkerWarps || !Stage::reaches(in, first)) return 0;
+    const bool is_long = stages >= kRingStages * kWorkerWarps && stages * Stage::kBytes >= ptx::kLeastCopiedAhead;
+    if (!ring_ || !is_long || !Stage::reaches(in, first)) return 0;
     begin();
     used_ = true;
     const auto warp = static_cast<std::uint64_t>(warp_);

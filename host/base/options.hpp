@@ -46,10 +46,10 @@ struct Options {
   std::uint32_t result_bytes = 16u << 10;   // results of the tasks of one run
   std::uint32_t stream_capacity = 256;      // streamed values of one run that the host has not read yet
   std::uint32_t stream_unread = 1u << 20;   // values of a live run kept for the program; if full, its tasks wait
-  // For block.scratch(). Where a task of a dynamic or phased run leaves 65 KB of it, block.stream() and block.stream_reduce()
-  // copy ahead there on Hopper, see device/tuning.md. With operands the default is 32 KB, and shrinks if their pages need the
-  // room; such tasks have the pages beside it on a GPU. A GPU has 90 to 220 KB at most: start() on it says how much, and
-  // start() on CPU workers warns of more than any GPU has.
+  // For block.scratch(). Where a task of a dynamic or phased run leaves 65 KB of it, long passes of block.stream() and
+  // block.stream_reduce() copy ahead there on Hopper, see device/tuning.md. With operands the default is 32 KB, and shrinks if
+  // their pages need the room; such tasks have the pages beside it on a GPU. A GPU has 90 to 220 KB at most: start() on it says
+  // how much, and start() on CPU workers warns of more than any GPU has.
   std::uint32_t scratch_bytes = 72u << 10;
   std::uint32_t operand_pages = 0;  // 26 KB pages of shared memory for operands; 0: as many as fit
   std::uint32_t trace_events = 0;   // events of each warp role of each worker, for traced runs

@@ -9,6 +9,8 @@ namespace flywheel::detail::ptx {
 
 /// Which of the two ways pages come is DeviceState::bulk_copies alone.
 inline constexpr bool kHopper = true;
+/// Little, so that short passes copy ahead.
+inline constexpr std::uint32_t kLeastCopiedAhead = 64u << 10;
 /// Few, so that lanes come to the end of them one by one.
 inline constexpr std::uint32_t kQuickPolls = 3;
 
