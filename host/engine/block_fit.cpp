@@ -11,8 +11,6 @@ namespace flywheel::detail {
 namespace {
 constexpr std::size_t in_whole_lines(std::size_t bytes) { return (bytes + 15) / 16 * 16; }
 
-constexpr std::size_t kScratchBesidePages = 32u << 10;  // dynamic tasks have the pages, too
-
 /// Options::scratch_bytes, rounded up to 16. If the option has its default value, pages get what dynamic tasks need no scratch
 /// for; and if the fewest do not fit beside the rest, the result is what they leave: otherwise GPUs with 99 KB of shared memory
 /// per block would need an option.

@@ -35,6 +35,9 @@ struct GpuFit {
   std::uint32_t scratch_bytes;  // per worker
   std::uint32_t shared_bytes;   // dynamic shared memory: pages, then scratch, then handoff
 };
+/// Scratch beside pages at most, if Options::scratch_bytes has its default value: dynamic tasks have the pages, too.
+inline constexpr std::size_t kScratchBesidePages = 32u << 10;
+
 /// Divides the shared memory of a block among operand pages, scratch and handoffs. `own_bytes` is the kernel's static
 /// shared memory. If Options::scratch_bytes has its default value, scratch shrinks until the fewest pages fit. Throws
 /// CapacityError if they do not.

@@ -41,7 +41,7 @@ GpuFit fit(int kilobytes, const Options& options = {}, bool has_operands = true)
 TEST_CASE("default options fit on every GPU that the library runs on") {
   for (const auto& [kilobytes, pages] : {std::pair(227, 6u), std::pair(163, 4u), std::pair(99, 2u)}) {
     CHECK(fit(kilobytes).operand_pages == pages);
-    CHECK(fit(kilobytes).scratch_bytes == Options{}.scratch_bytes);
+    CHECK(fit(kilobytes).scratch_bytes == kScratchBesidePages);
   }
   CHECK(fit(99).workers == 100);
   CHECK(fit(99, {}, false).operand_pages == 0);
@@ -79,7 +79,7 @@ TEST_CASE("as many pages as were asked for, and scratch that was not gives way t
   options.operand_pages = 3;
   CHECK(fit(227, options).operand_pages == 3);
   CHECK(fit(163, options).operand_pages == 3);
-  CHECK(fit(163, options).scratch_bytes == options.scratch_bytes);
+  CHECK(fit(163, options).scratch_bytes == kScratchBesidePages);
   CHECK(fit(99, options).operand_pages == 3);
   CHECK(fit(99, options).scratch_bytes == (std::size_t{99} << 10) - kOwn - kHandoff - 3 * kPageBytes);
   options.operand_pages = 4;
