@@ -61,8 +61,7 @@ class OperandRuns {
       After before;  // a third waits for a task of long ago, a third for the last
       if (i >= 3 && i % 3) before = after(added[i % 3 == 1 ? i / 2 : i - 1]);
       added.push_back(graph.add(task, before));
-      if (borrows == Borrows::yes && i % 2)
-        graph.add(Borrowing{borrowed_.data(), i, Options{}.scratch_bytes / 2 + kHandoffs * kHandoffBytes});
+      if (borrows == Borrows::yes && i % 2) graph.add(Borrowing{borrowed_.data(), i, (16u << 10) + kHandoffs * kHandoffBytes});
     }
     executable_ = runtime.load(graph, compiled);
   }
