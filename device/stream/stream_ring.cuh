@@ -107,7 +107,7 @@ class WarpRing {
  private:
   template <int kElements, class Indices, class... In>
   struct StageOf;
-  /// The vectors of each array in a stage: those of a lane are kLanes apart.
+  /// The vectors of each array in a stage: those of a lane are kRingLanes apart.
   template <int kElements, std::size_t... I, class... In>
   struct StageOf<kElements, std::index_sequence<I...>, In...> {
     using Vectors = VectorList<kElements, std::index_sequence<I...>, In...>;
