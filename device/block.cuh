@@ -66,18 +66,21 @@ class GpuBlock : public BlockCore<ThreadPlatform, List>, public ComputeThreads {
   /// Collective. See OneThread::stream(). In dynamic and phased runs each warp copies ahead where scratch() has left enough
   /// memory, see ring().
   template <class N, class... In, class... Out, class F>
-  __device__ void stream(N n, const Reads<In...>& in, const Writes<Out...>& out, F&& f) const {
-    WarpRing mine = ring();
+  __device__ void stream(N n, const Reads<In...>& in, const Writes<Out...>& out, F&& f) {
+    WarpRing mine = ring(detail::streamed_bytes(n, in), backward_);
+    backward_ = !backward_;
     this->stream_by(mine, n, in, out, f);
     if (mine.was_used()) sync();  // scratch() may give the memory to other warps now
   }
   template <class N, class... In, class F>
-  __device__ void stream(N n, const Reads<In...>& in, F&& f) const {
+  __device__ void stream(N n, const Reads<In...>& in, F&& f) {
     stream(n, in, Writes<>{}, f);
   }
   template <class N, class... In, class T, class Op, class F>
   __device__ T stream_reduce(N n, const Reads<In...>& in, T init, Op&& op, F&& f) {
-    return this->reduce_by(ring(), n, in, init, op, f);  // in which all threads meet behind the pass
+    backward_ = true;  // what comes next; this pass itself combines in ascending order
+    return this->reduce_by(ring(detail::streamed_bytes(n, in), false), n, in, init, op,
+                           f);  // in which all threads meet behind the pass
   }
 
   /// Library use: the bytes that scratch() can give in all.
@@ -218,6 +221,7 @@ class GpuBlock : public BlockCore<ThreadPlatform, List>, public ComputeThreads {
     }
     begin_step();
     used_ = borrowed_ = 0;
+    backward_ = false;
     sync();
     if (leader()) clock().local = shared_->phase_record.header.local;
     return shared_->phase_record;
@@ -229,11 +233,13 @@ class GpuBlock : public BlockCore<ThreadPlatform, List>, public ComputeThreads {
   std::uint32_t number_;
 
  private:
-  /// This warp's ring: its place is behind the scratch memory that the task has, at the end of all.
-  __device__ WarpRing ring() const {
+  /// This warp's ring for a pass that reads so much: its place is behind the scratch memory that the task has, at the end of
+  /// all.
+  __device__ WarpRing ring(std::uint64_t streamed, bool backward) const {
+    if (streamed < ptx::kLeastCopiedAhead) return {nullptr, warp(), lane(), backward};
     const std::size_t bytes = scratch_bytes() / 16 * 16;
     const bool fits = ptx::kHopper && number_ == kNoInstruction && dev().bulk_copies && used_ + kRingBytes <= bytes;
-    return {fits ? near(scratch_) + bytes : nullptr, warp(), lane()};
+    return {fits ? near(scratch_) + bytes : nullptr, warp(), lane(), backward};
   }
 
   /// Where no register holds what is known of a run across its bodies, it lies in shared memory.
@@ -265,6 +271,7 @@ class GpuBlock : public BlockCore<ThreadPlatform, List>, public ComputeThreads {
   }
 
   unsigned char* scratch_;
+  bool backward_ = false;  // the direction of the next stream()
   std::size_t used_ = 0;
   std::uint32_t borrowed_ = 0;  // bytes added behind scratch memory
   std::uint32_t pages_ = 0;     // the same in front of it

@@ -279,15 +279,14 @@ class ComputeThreads : public WarpLanes {
   // stream() and stream_reduce() with a ring of each warp, or NoRing.
   template <class Ring, class N, class... In, class... Out, class F>
   __device__ void stream_by(Ring&& ring, N n, const Reads<In...>& in, const Writes<Out...>& out, F& f) const {
-    detail::stream_part<GlobalVectors, kComputeThreads>(rank(), streamed_count(n), in, out, f, ring);
+    detail::stream_part<GlobalVectors, kComputeThreads>(rank(), n, in, out, f, ring);
     __syncwarp();  // as in for_each()
   }
   template <class Ring, class N, class... In, class T, class Op, class F>
   __device__ T reduce_by(Ring&& ring, N n, const Reads<In...>& in, T init, Op& op, F& f) {
     check_exchanged<T>();
     T total = init;
-    const std::uint32_t threads =
-        detail::reduce_part<GlobalVectors, kComputeThreads>(rank(), streamed_count(n), in, total, op, f, ring);
+    const std::uint32_t threads = detail::reduce_part<GlobalVectors, kComputeThreads>(rank(), n, in, total, op, f, ring);
     total = detail::reduce_lanes(total, warp() * 32, threads, op);
     const auto& partial = pass_on(total, 0);
     for (std::uint32_t w = 0; w * 32 < threads; ++w) init = op(init, partial[w].template get<T>());

@@ -147,34 +147,34 @@ __device__ __forceinline__ void load_once(std::uint32_t (&to)[4], const void* fr
                : "memory");
 }
 /// If `there`, loads 1, 2, 4, 8 or 16 bytes, aligned to as many; else zeros. Fewer than 4 bytes come with zeros behind them. A
-/// weak load, as a plain one. The predicate is part of the instruction, so that nothing keeps the compiler from issuing many of
-/// them in a row. In passes over large arrays it is 9% faster than without a line in L1.
+/// weak load, as a plain one: that it takes no line of L1 is a hint. The predicate is part of the instruction, so that nothing
+/// keeps the compiler from issuing many of them in a row.
 template <std::size_t kBytes>
 __device__ __forceinline__ void load_vector_if(bool there, std::uint32_t (&to)[(kBytes + 3) / 4], const void* from) {
   static_assert(kBytes == 1 || kBytes == 2 || kBytes == 4 || kBytes == 8 || kBytes == 16);
   for (std::uint32_t& word : to) word = 0;
   if constexpr (kBytes == 16)
-    asm volatile("{ .reg .pred p; setp.ne.u32 p, %5, 0; @p ld.global.v4.b32 {%0, %1, %2, %3}, [%4]; }"
+    asm volatile("{ .reg .pred p; setp.ne.u32 p, %5, 0; @p ld.global.L1::no_allocate.v4.b32 {%0, %1, %2, %3}, [%4]; }"
                  : "+r"(to[0]), "+r"(to[1]), "+r"(to[2]), "+r"(to[3])
                  : "l"(from), "r"(std::uint32_t{there})
                  : "memory");
   else if constexpr (kBytes == 8)
-    asm volatile("{ .reg .pred p; setp.ne.u32 p, %3, 0; @p ld.global.v2.b32 {%0, %1}, [%2]; }"
+    asm volatile("{ .reg .pred p; setp.ne.u32 p, %3, 0; @p ld.global.L1::no_allocate.v2.b32 {%0, %1}, [%2]; }"
                  : "+r"(to[0]), "+r"(to[1])
                  : "l"(from), "r"(std::uint32_t{there})
                  : "memory");
   else if constexpr (kBytes == 4)
-    asm volatile("{ .reg .pred p; setp.ne.u32 p, %2, 0; @p ld.global.b32 %0, [%1]; }"
+    asm volatile("{ .reg .pred p; setp.ne.u32 p, %2, 0; @p ld.global.L1::no_allocate.b32 %0, [%1]; }"
                  : "+r"(to[0])
                  : "l"(from), "r"(std::uint32_t{there})
                  : "memory");
   else if constexpr (kBytes == 2)
-    asm volatile("{ .reg .pred p; setp.ne.u32 p, %2, 0; @p ld.global.u16 %0, [%1]; }"
+    asm volatile("{ .reg .pred p; setp.ne.u32 p, %2, 0; @p ld.global.L1::no_allocate.u16 %0, [%1]; }"
                  : "+r"(to[0])
                  : "l"(from), "r"(std::uint32_t{there})
                  : "memory");
   else
-    asm volatile("{ .reg .pred p; setp.ne.u32 p, %2, 0; @p ld.global.u8 %0, [%1]; }"
+    asm volatile("{ .reg .pred p; setp.ne.u32 p, %2, 0; @p ld.global.L1::no_allocate.u8 %0, [%1]; }"
                  : "+r"(to[0])
                  : "l"(from), "r"(std::uint32_t{there})
                  : "memory");

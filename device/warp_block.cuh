@@ -28,7 +28,7 @@ class OneWarp : public WarpLanes {
   /// Collective. See OneThread::stream().
   template <class N, class... In, class... Out, class F>
   __device__ void stream(N n, const Reads<In...>& in, const Writes<Out...>& out, F&& f) const {
-    detail::stream_part<GlobalVectors, kLanes>(rank(), streamed_count(n), in, out, f);
+    detail::stream_part<GlobalVectors, kLanes>(rank(), n, in, out, f);
     __syncwarp();  // as in for_each()
   }
   template <class N, class... In, class F>
@@ -40,7 +40,7 @@ class OneWarp : public WarpLanes {
   __device__ T stream_reduce(N n, const Reads<In...>& in, T init, Op&& op, F&& f) const {
     check_exchanged<T>();
     T total = init;
-    const std::uint32_t threads = detail::reduce_part<GlobalVectors, kLanes>(rank(), streamed_count(n), in, total, op, f);
+    const std::uint32_t threads = detail::reduce_part<GlobalVectors, kLanes>(rank(), n, in, total, op, f);
     total = detail::shuffle(detail::reduce_lanes(total, 0, threads, op), 0);
     return threads ? op(init, total) : init;
   }

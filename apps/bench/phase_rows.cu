@@ -24,18 +24,18 @@ constexpr unsigned kThreads = 256;
 __host__ __device__ std::uint32_t there(std::uint32_t x) { return x * 1'664'525u + 1'013'904'223u; }
 __host__ __device__ std::uint32_t back(std::uint32_t y) { return (y ^ y >> 15) * 0x2c1b3c6du; }
 
-/// The way back takes the chunk that another worker wrote: without a meeting in between it would read old values.
+/// The way back takes the share that another worker wrote: without a meeting in between it would read old values.
 struct Turns {
   std::uint32_t *x, *y;
   std::uint64_t n;
   template <class Block>
   FLYWHEEL_TASK void operator()(Block& block) const {
     const std::uint32_t workers = block.workers(), worker = block.worker();
-    const Chunk mine = chunk_of(n, worker, workers), other = chunk_of(n, (worker + 1) % workers, workers);
+    const Share mine{n, worker, workers}, other{n, (worker + 1) % workers, workers};
     for (std::uint32_t turn = 0; turn < kTurns; ++turn) {
-      block.stream(mine.count, reads(x + mine.first), writes(y + mine.first), there);
+      block.stream(mine, reads(x), writes(y), there);
       if (!block.grid_sync()) return;
-      block.stream(other.count, reads(y + other.first), writes(x + other.first), back);
+      block.stream(other, reads(y), writes(x), back);
       if (!block.grid_sync()) return;
     }
   }
@@ -142,7 +142,7 @@ __host__ __device__ Norm merge(const Norm& a, const Norm& b) {
   return {first ? a.greatest : b.greatest, first ? a.sum + b.sum * less : b.sum + a.sum * less};
 }
 /// `scale`: 1 / the sum.
-__host__ __device__ float share_of(float value, float greatest, float scale) {
+__host__ __device__ float softmax_of(float value, float greatest, float scale) {
   return exp2f(1.44269504f * (value - greatest)) * scale;
 }
 constexpr Norm kNoNorm{-3e38f, 0};
@@ -155,8 +155,7 @@ struct Softmax {
   template <class Block>
   FLYWHEEL_TASK void operator()(Block& block) const {
     const auto join = [](const Norm& a, const Norm& b) { return merge(a, b); };
-    const Chunk mine = chunk_of(n, block.worker(), block.workers());
-    const Norm part = block.stream_reduce(mine.count, reads(x + mine.first), kNoNorm, join, [](float value) {
+    const Norm part = block.stream_reduce(share_of(n, block), reads(x), kNoNorm, join, [](float value) {
       return Norm{value, 1};
     });
     if (block.leader()) parts[block.worker()] = part;
@@ -165,8 +164,7 @@ struct Softmax {
     block.for_each(static_cast<int>(block.workers()), [&](int worker) { all = merge(all, parts[worker]); });
     all = block.reduce(all, join);
     const float greatest = all.greatest, scale = 1 / all.sum;
-    block.stream(mine.count, reads(x + mine.first), writes(y + mine.first),
-                 [=](float value) { return share_of(value, greatest, scale); });
+    block.stream(share_of(n, block), reads(x), writes(y), [=](float value) { return softmax_of(value, greatest, scale); });
   }
 };
 

@@ -166,11 +166,6 @@ struct StreamLayout {
   FLYWHEEL_TASK std::uint64_t single_element(std::uint64_t i, std::uint64_t elements_of_vector) const {
     return i < head ? i : i + vectors * elements_of_vector;
   }
-  /// In how many threads, of so many, there is an element: these have the lowest ranks.
-  FLYWHEEL_TASK std::uint32_t threads(std::uint32_t of) const {
-    const std::uint64_t most = vectors > single() ? vectors : single();
-    return most < of ? static_cast<std::uint32_t>(most) : of;
-  }
 };
 
 FLYWHEEL_TASK constexpr std::size_t most_of(std::size_t first) { return first; }
@@ -209,14 +204,40 @@ template <class Memory, int kSteps, int kApart, class Vectors, class... In>
   });
 }
 
-/// One thread's part of a pass over `count` vectors, which begin at `first`.
-template <class Memory, int kElements, int kThreads, class... In, class Use>
-FLYWHEEL_TASK void pass(int rank, const Reads<In...>& in, std::uint64_t first, std::uint64_t count, Use& use) {
+/// A worker's vectors of `count` that all workers have: batches of kBatch that go round the workers, as many for each, and an
+/// equal chunk of what is left.
+template <std::uint64_t kBatch>
+struct OwnBatches {
+  std::uint64_t whole, first, apart;  // batches, the begin of the first, and from one to the next
+  Chunk rest;                         // less than a batch
+
+  template <class Extent>
+  FLYWHEEL_TASK OwnBatches(const Extent& extent, std::uint64_t count)
+      : whole(count / (kBatch * extent.workers)),
+        first(kBatch * extent.worker),
+        apart(kBatch * extent.workers),
+        rest(own_chunk(extent, count - whole * apart)) {
+    rest.first += whole * apart;
+  }
+  FLYWHEEL_TASK std::uint64_t vectors() const { return whole * kBatch + rest.count; }
+  FLYWHEEL_TASK std::uint64_t batches() const { return whole + (rest.count != 0); }
+  FLYWHEEL_TASK Chunk operator[](std::uint64_t i) const { return i < whole ? Chunk{first + i * apart, kBatch} : rest; }
+};
+
+/// One thread's part of a pass over its worker's vectors of `count`, which begin at element `first`; `backward`: from the last
+/// batch to the first. Returns how many vectors are the worker's.
+template <class Memory, int kElements, int kThreads, class Extent, class... In, class Use>
+FLYWHEEL_TASK std::uint64_t pass(int rank, const Extent& extent, const Reads<In...>& in, std::uint64_t first,
+                                 std::uint64_t count, bool backward, Use& use) {
   constexpr int kLoads = kLoadsOfBatch<kElements, detail::most_of(sizeof(In)...)>;
   constexpr int kSteps = kLoads / static_cast<int>(sizeof...(In)), kApart = kThreads * kElements;
-  for (std::uint64_t at = static_cast<std::uint64_t>(rank); at < count; at += kSteps * kThreads) {
-    const std::uint64_t most = kSteps * kThreads, left = count - at < most ? count - at : most;
-    const std::uint64_t element = first + at * kElements;
+  const OwnBatches<kSteps * kThreads> own(extent, count);
+  const std::uint64_t batches = own.batches();
+  for (std::uint64_t i = 0; i < batches; ++i) {
+    const Chunk batch = own[backward ? batches - 1 - i : i];
+    if (static_cast<std::uint64_t>(rank) >= batch.count) continue;
+    const std::uint64_t left = batch.count - static_cast<std::uint64_t>(rank);
+    const std::uint64_t element = first + (batch.first + static_cast<std::uint64_t>(rank)) * kElements;
     VectorList<kElements, std::index_sequence_for<In...>, In...> vectors[kSteps];
     // All but the last batch load without conditions, which would keep the compiler from putting the loads first.
     if (left > (kSteps - 1) * kThreads) detail::load_batch<Memory, kSteps, kApart>(vectors, in, element, ~std::uint64_t{0});
@@ -226,57 +247,69 @@ FLYWHEEL_TASK void pass(int rank, const Reads<In...>& in, std::uint64_t first, s
       if (kStep == 0 || kStep * kThreads < left) use.template take<Memory, kElements>(vectors[kStep], element + kStep * kApart);
     });
   }
+  return own.vectors();
 }
 
 /// What takes no part of a pass, in place of a ring that copies ahead, see stream_ring.cuh.
 struct NoRing {
-  template <int kElements, class... In, class Use>
-  FLYWHEEL_TASK static std::uint64_t pass(const Reads<In...>&, std::uint64_t, std::uint64_t, Use&) {
+  static constexpr bool backward = false;
+  template <int kElements, class Extent, class... In, class Use>
+  FLYWHEEL_TASK static std::uint64_t pass(const Extent&, const Reads<In...>&, std::uint64_t, std::uint64_t, Use&) {
     return 0;
   }
 };
 
+/// How many threads, of so many, got any of `vectors` and of `single` elements: those of the lowest ranks.
+template <int kThreads>
+FLYWHEEL_TASK std::uint32_t threads_with(std::uint64_t vectors, std::uint64_t single) {
+  const std::uint64_t most = vectors > single ? vectors : single;
+  return most < kThreads ? static_cast<std::uint32_t>(most) : kThreads;
+}
+
 /// One thread's part of stream() or stream_reduce(): all threads of the block call it, with the same arguments. `use` gets the
-/// vectors: StoreResults or CombineResults. Returns how many threads, those of the lowest ranks, got any. `ring`: takes vectors
-/// before the loads of this thread, none or some for each thread.
-template <class Memory, int kThreads, class... In, class... Out, class Use, class Ring>
-FLYWHEEL_TASK std::uint32_t pass_over(int rank, std::uint64_t n, const Reads<In...>& in, const Writes<Out...>& out, Use& use,
-                                      Ring&& ring) {
+/// vectors: StoreResults or CombineResults. Returns how many threads, those of the lowest ranks, got any. `extent`: Whole or
+/// Share. `ring`: takes vectors before the loads of this thread, of all workers none or some for each thread; and says whether
+/// the pass goes backward.
+template <class Memory, int kThreads, class Extent, class... In, class... Out, class Use, class Ring>
+FLYWHEEL_TASK std::uint32_t pass_over(int rank, const Extent& extent, const Reads<In...>& in, const Writes<Out...>& out,
+                                      Use& use, Ring&& ring) {
   constexpr int kElements = static_cast<int>(16 / detail::most_of(sizeof(In)..., sizeof(Out)...));
-  const StreamLayout layout =
-      detail::layout_of<Memory, kElements>(n, in, out, std::index_sequence_for<In...>{}, std::index_sequence_for<Out...>{});
+  const StreamLayout layout = detail::layout_of<Memory, kElements>(extent.n, in, out, std::index_sequence_for<In...>{},
+                                                                   std::index_sequence_for<Out...>{});
   if (layout.vectors == 0) {
-    detail::pass<ByElement, 1, kThreads>(rank, in, 0, n, use);
-    return layout.threads(kThreads);
+    const std::uint64_t own = detail::pass<ByElement, 1, kThreads>(rank, extent, in, 0, extent.n, ring.backward, use);
+    return detail::threads_with<kThreads>(own, 0);
   }
-  const std::uint64_t taken = ring.template pass<kElements>(in, layout.head, layout.vectors, use);
-  detail::pass<Memory, kElements, kThreads>(rank, in, layout.head + taken * kElements, layout.vectors - taken, use);
-  if (static_cast<std::uint64_t>(rank) < layout.single()) {  // fewer than threads
+  const std::uint64_t taken = ring.template pass<kElements>(extent, in, layout.head, layout.vectors, use);
+  const std::uint64_t own = detail::pass<Memory, kElements, kThreads>(rank, extent, in, layout.head + taken * kElements,
+                                                                      layout.vectors - taken, ring.backward, use);
+  const std::uint64_t single = extent.worker == 0 ? layout.single() : 0;
+  if (static_cast<std::uint64_t>(rank) < single) {  // fewer than threads
     const std::uint64_t element = layout.single_element(static_cast<std::uint64_t>(rank), kElements);
     VectorList<1, std::index_sequence_for<In...>, In...> edge;
     edge.template load<ByElement>(true, in, element);
     use.template take<ByElement, 1>(edge, element);
   }
-  return layout.threads(kThreads);
+  return detail::threads_with<kThreads>(taken ? kThreads : own, single);
 }
 
 /// One thread's part of stream().
-template <class Memory, int kThreads, class... In, class... Out, class F, class Ring = NoRing>
-FLYWHEEL_TASK void stream_part(int rank, std::uint64_t n, const Reads<In...>& in, const Writes<Out...>& out, F& f,
+template <class Memory, int kThreads, class N, class... In, class... Out, class F, class Ring = NoRing>
+FLYWHEEL_TASK void stream_part(int rank, const N& n, const Reads<In...>& in, const Writes<Out...>& out, F& f,
                                Ring&& ring = {}) {
   if constexpr (detail::check_streamed<F>(Reads<In...>{}, Writes<Out...>{})) {
     StoreResults<F, Out...> use{out, f};
-    detail::pass_over<Memory, kThreads>(rank, n, in, out, use, ring);
+    detail::pass_over<Memory, kThreads>(rank, detail::extent_of(n), in, out, use, ring);
   }
 }
 
 /// One thread's part of stream_reduce(): combines its elements in `total`, and returns how many threads have any.
-template <class Memory, int kThreads, class... In, class T, class Op, class F, class Ring = NoRing>
-FLYWHEEL_TASK std::uint32_t reduce_part(int rank, std::uint64_t n, const Reads<In...>& in, T& total, Op& op, F& f,
+template <class Memory, int kThreads, class N, class... In, class T, class Op, class F, class Ring = NoRing>
+FLYWHEEL_TASK std::uint32_t reduce_part(int rank, const N& n, const Reads<In...>& in, T& total, Op& op, F& f,
                                         Ring&& ring = {}) {
   if constexpr (detail::check_stream_reduce<T, Op, F>(Reads<In...>{})) {
     CombineResults<T, Op, F> use{total, op, f};
-    const std::uint32_t threads = detail::pass_over<Memory, kThreads>(rank, n, in, Writes<>{}, use, ring);
+    const std::uint32_t threads = detail::pass_over<Memory, kThreads>(rank, detail::extent_of(n), in, Writes<>{}, use, ring);
     total = use.total;
     return threads;
   } else {

@@ -62,8 +62,13 @@ struct StageVectors {
 /// One warp's ring. All lanes of the warp have a copy.
 class WarpRing {
  public:
+  const bool backward;  // the direction of all passes
+
   /// `end`: behind kRingBytes of shared memory, aligned to 16 bytes, or null: then no pass uses it.
-  __device__ WarpRing(unsigned char* end, int warp, int lane) : warp_(warp), lane_(lane) {
+  __device__ WarpRing(unsigned char* end, int warp, int lane, bool goes_backward)
+      : backward(goes_backward),
+        warp_(warp),
+        lane_(lane) {
     if (!end) return;
     end -= ptx::shared_address(end) % kRingAlign;
     ring_ = reinterpret_cast<StageRing*>(end) - 1;
@@ -72,19 +77,23 @@ class WarpRing {
   /// The same for all warps of the block.
   __device__ bool was_used() const { return used_; }
 
-  /// A warp: takes whole stages of a pass over `count` vectors, from element `first` on, the next of each round. Returns how
-  /// many vectors all warps take; 0 of a pass that gives them too little to do.
-  template <int kElements, class... In, class Use>
-  __device__ std::uint64_t pass(const Reads<In...>& in, std::uint64_t first, std::uint64_t count, Use& use) {
+  /// A warp: takes whole stages of a pass over `count` vectors, from element `first` on, the next of each round of all warps of
+  /// all workers. Returns how many vectors they take; 0 of a pass that gives them too little to do.
+  template <int kElements, class Extent, class... In, class Use>
+  __device__ std::uint64_t pass(const Extent& extent, const Reads<In...>& in, std::uint64_t first, std::uint64_t count,
+                                Use& use) {
     using Stage = StageOf<kElements, std::index_sequence_for<In...>, In...>;
     const std::uint64_t stages = count / Stage::kVectors;
-    const bool is_long = stages >= kRingStages * kWorkerWarps && stages * Stage::kBytes >= ptx::kLeastCopiedAhead;
+    const bool is_long = stages >= std::uint64_t{kRingStages * kWorkerWarps} * extent.workers &&
+                         stages * Stage::kBytes >= std::uint64_t{ptx::kLeastCopiedAhead} * extent.workers;
     if (!ring_ || !is_long || !Stage::reaches(in, first)) return 0;
     begin();
     used_ = true;
-    const auto warp = static_cast<std::uint64_t>(warp_);
-    const std::uint64_t own = (stages - warp + kWorkerWarps - 1) / kWorkerWarps;
-    const auto element_of = [=](std::uint64_t i) { return first + (i * kWorkerWarps + warp) * (Stage::kVectors * kElements); };
+    const OwnStages mine(extent, stages, warp_);
+    const std::uint64_t own = mine.own;
+    const auto element_of = [=, down = backward](std::uint64_t i) {
+      return first + mine.stage(down ? own - 1 - i : i) * (Stage::kVectors * kElements);
+    };
     for (std::uint32_t i = 0; i < kRingStages; ++i) start<Stage>(i, in, element_of(i));
     for (std::uint64_t i = 0; i < own; ++i) {
       const auto at = static_cast<std::uint32_t>(i % kRingStages);
@@ -101,10 +110,26 @@ class WarpRing {
       });
     }
     end();
-    return stages * Stage::kVectors;
+    return mine.of_all * Stage::kVectors;
   }
 
  private:
+  /// Which stages are a warp's: those of a round go to the warps of the first worker, then to those of the next.
+  struct OwnStages {
+    std::uint64_t own, of_all, first, apart;
+    __device__ OwnStages(const Whole&, std::uint64_t stages, int warp)
+        : own((stages - static_cast<std::uint64_t>(warp) + kWorkerWarps - 1) / kWorkerWarps),
+          of_all(stages),
+          first(static_cast<std::uint64_t>(warp)),
+          apart(kWorkerWarps) {}
+    /// Of a share only whole rounds: all workers have as many.
+    __device__ OwnStages(const Share& share, std::uint64_t stages, int warp)
+        : own(stages / (share.workers * kWorkerWarps)),
+          of_all(own * share.workers * kWorkerWarps),
+          first(share.worker * kWorkerWarps + static_cast<std::uint64_t>(warp)),
+          apart(share.workers * kWorkerWarps) {}
+    __device__ std::uint64_t stage(std::uint64_t i) const { return first + i * apart; }
+  };
   template <int kElements, class Indices, class... In>
   struct StageOf;
   /// The vectors of each array in a stage: those of a lane are kRingLanes apart.

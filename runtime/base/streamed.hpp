@@ -80,16 +80,58 @@ FLYWHEEL_TASK constexpr Chunk chunk_of(std::uint64_t n, std::uint32_t index, std
   return {begin < n ? begin : n, (end < n ? end : n) - (begin < n ? begin : n)};
 }
 
+/// What one worker has of n elements, see share_of().
+struct Share {
+  std::uint64_t n;
+  std::uint32_t worker, workers;
+};
+
 namespace detail {
 
 /// A number of elements; a negative one counts as none.
 template <class N>
 FLYWHEEL_TASK constexpr std::uint64_t streamed_count(N n) {
-  static_assert(std::is_integral_v<N>,
-                "the first argument of stream() and stream_reduce() is the number of elements, an integer");
+  static_assert(
+      std::is_integral_v<N>,
+      "the first argument of stream() and stream_reduce() is the number of elements, an integer, or share_of(n, block)");
   if constexpr (std::is_signed_v<N>) return n < 0 ? 0 : static_cast<std::uint64_t>(n);
   else return n;
 }
+
+/// All elements, as the share of the one worker that there is.
+struct Whole {
+  std::uint64_t n;
+  static constexpr std::uint32_t worker = 0, workers = 1;
+};
+/// The first argument of a pass: Whole or Share.
+template <class N>
+FLYWHEEL_TASK constexpr Whole extent_of(N n) {
+  return Whole{streamed_count(n)};
+}
+FLYWHEEL_TASK constexpr Share extent_of(const Share& share) { return share; }
+
+/// The share as a chunk, of `count` things that all workers have together.
+FLYWHEEL_TASK constexpr Chunk own_chunk(const Whole&, std::uint64_t count) { return {0, count}; }
+FLYWHEEL_TASK constexpr Chunk own_chunk(const Share& share, std::uint64_t count) {
+  return chunk_of(count, share.worker, share.workers);
+}
+
+}  // namespace detail
+
+/// The share of the block's worker in n elements, for a task that all workers run (Graph::add_grid()): stands for the number of
+/// elements in stream() and stream_reduce(), whose arrays are then whole ones. All shares together are all elements, each once.
+/// Memory is faster so than with a chunk for each worker: it is shared out in small tiles that go round the workers.
+/// Which elements a worker has differs from pass to pass, so before a pass that reads what another wrote comes grid_sync():
+///
+///   block.stream(flywheel::share_of(n, block), flywheel::reads(x), flywheel::writes(y), f);
+///   if (!block.grid_sync()) return;
+///   block.stream(flywheel::share_of(n, block), flywheel::reads(y), flywheel::writes(x), g);
+template <class N, class Block>
+FLYWHEEL_TASK constexpr Share share_of(N n, const Block& block) {
+  return {detail::streamed_count(n), block.worker(), block.workers()};
+}
+
+namespace detail {
 
 template <std::size_t I>
 using Index = std::integral_constant<std::size_t, I>;
@@ -107,6 +149,19 @@ inline constexpr bool kTakesMembers<T, std::index_sequence<I...>> = true;
 template <class T, std::size_t kMembers>
 inline constexpr bool kHasMembers = std::is_aggregate_v<T>&& kTakesMembers<T, std::make_index_sequence<kMembers>> &&
                                     !kTakesMembers<T, std::make_index_sequence<kMembers + 1>>;
+
+/// What a pass reads, in bytes: of all workers.
+template <class N, class... In>
+FLYWHEEL_TASK constexpr std::uint64_t streamed_bytes(const N& n, const Reads<In...>&) {
+  return extent_of(n).n * (sizeof(In) + ... + 0);
+}
+/// f(i) for each element that is the calling worker's, for a plain loop.
+template <class N, class F>
+FLYWHEEL_TASK void for_own_elements(const N& n, F&& f) {
+  const auto extent = extent_of(n);
+  const Chunk own = own_chunk(extent, extent.n);
+  for (std::uint64_t i = own.first; i < own.first + own.count; ++i) f(i);
+}
 
 /// Calls put(Index<I>{}, value) for each of the results of f: one value, or a struct with a member for each of more outputs.
 template <std::size_t kOutputs, class Result, class Put>

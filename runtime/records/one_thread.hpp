@@ -29,16 +29,17 @@ struct OneThread {
     for (int i = 0; i < n; ++i) f(i);
   }
   /// Calls f with the i-th elements of the arrays in reads(), for i = 0..n-1, and stores what it returns as the i-th elements
-  /// of those in writes(): a value, or a struct with a member for each of more arrays. n is an integer of any type. All threads
-  /// of the block call it; on a GPU they share the elements out, in no order, and load many before they use the first. What
-  /// others wrote is seen after a sync(). It is fastest where all arrays are aligned to 16 bytes, or are as many elements off,
-  /// and lie in global memory. Example, y = a x + y:
+  /// of those in writes(): a value, or a struct with a member for each of more arrays. n is an integer of any type, or
+  /// share_of(n, block). All threads of the block call it; on a GPU they share the elements out, in no order, and load many
+  /// before they use the first. A block's next pass goes through memory the other way, as the end of the last is still in L2.
+  /// What others wrote is seen after a sync(). It is fastest where all arrays are aligned to 16 bytes, or are as many elements
+  /// off, and lie in global memory. Example, y = a x + y:
   ///
   ///   block.stream(n, flywheel::reads(x, y), flywheel::writes(y), [=](float x, float y) { return a * x + y; });
   template <class N, class... In, class... Out, class F>
   FLYWHEEL_TASK void stream(N n, const Reads<In...>& in, const Writes<Out...>& out, F&& f) const {
     if constexpr (detail::check_streamed<F>(Reads<In...>{}, Writes<Out...>{}))
-      for (std::uint64_t i = 0, count = streamed_count(n); i < count; ++i) detail::stream_element(i, in, out, f);
+      detail::for_own_elements(n, [&](std::uint64_t i) { detail::stream_element(i, in, out, f); });
   }
   /// The same without outputs: f returns nothing.
   template <class N, class... In, class F>
@@ -55,8 +56,8 @@ struct OneThread {
   FLYWHEEL_TASK T stream_reduce(N n, const Reads<In...>& in, T init, Op&& op, F&& f) const {
     check_exchanged<T>();
     if constexpr (detail::check_stream_reduce<T, Op, F>(Reads<In...>{}))
-      for (std::uint64_t i = 0, count = streamed_count(n); i < count; ++i)
-        init = op(init, static_cast<T>(detail::call_for_element(i, in, f)));
+      detail::for_own_elements(n,
+                               [&](std::uint64_t i) { init = op(init, static_cast<T>(detail::call_for_element(i, in, f))); });
     return init;
   }
   /// Combines one value of each thread with op; every thread gets the result.

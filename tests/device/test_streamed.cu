@@ -2,6 +2,7 @@
 #include <flywheel/flywheel.hpp>
 #include <flywheel/task.cuh>
 
+#include "support/share_tasks.hpp"
 #include "support/stream_bench.hpp"
 
 using namespace flywheel;
@@ -51,4 +52,13 @@ TEST_CASE("streamed: arrays may be in scratch memory") {
     REQUIRE(runtime.submit(Through{memory.data(), n}).get() == sum);
     REQUIRE(memory.read() == want);
   }
+}
+
+TEST_CASE("streamed: all workers share passes out, by rings where they are long") {
+  FLYWHEEL_TEST_SEED(seed);
+  Options options;
+  options.target = Target::gpu;
+  Runtime runtime = start<WordShares, ByteShares>(options);
+  check_shares(runtime, seed, 20, runtime.workers() * 300'000);
+  check_shares(runtime, mix(seed, 1), 200, 100'000);
 }

@@ -3,6 +3,7 @@
 #include <flywheel/task.cuh>
 
 #include "device/stream/stream.cuh"
+#include "support/share_tasks.hpp"
 #include "support/stream_bench.hpp"
 
 using namespace flywheel;
@@ -32,8 +33,7 @@ template <int kThreads>
 struct ThreadsInTurn : PlainLoops {
   template <class N, class... In, class... Out, class F>
   void stream(N n, const Reads<In...>& in, const Writes<Out...>& out, F&& f) const {
-    for (int rank = 0; rank < kThreads; ++rank)
-      detail::stream_part<AlignedVectors, kThreads>(rank, detail::streamed_count(n), in, out, f);
+    for (int rank = 0; rank < kThreads; ++rank) detail::stream_part<AlignedVectors, kThreads>(rank, n, in, out, f);
   }
   template <class N, class... In, class F>
   void stream(N n, const Reads<In...>& in, F&& f) const {
@@ -44,11 +44,15 @@ struct ThreadsInTurn : PlainLoops {
   T stream_reduce(N n, const Reads<In...>& in, T init, Op&& op, F&& f) const {
     for (int rank = 0; rank < kThreads; ++rank) {
       T total = init;
-      const auto threads = detail::reduce_part<AlignedVectors, kThreads>(rank, detail::streamed_count(n), in, total, op, f);
+      const auto threads = detail::reduce_part<AlignedVectors, kThreads>(rank, n, in, total, op, f);
       if (static_cast<std::uint32_t>(rank) < threads) init = op(init, total);
     }
     return init;
   }
+};
+
+struct Backward : detail::NoRing {
+  static constexpr bool backward = true;
 };
 
 /// What a call leaves in a copy of `memory`, and its sum in front.
@@ -86,6 +90,40 @@ TEST_CASE("streamed: on CPU workers tasks do what plain loops do") {
   options.workers = 3;
   Runtime runtime = start<Streams, StoredStreams>(options);
   StreamBench(runtime, seed, 100, 3000).check();
+}
+
+TEST_CASE("streamed: on CPU workers a grid task's workers share passes out") {
+  FLYWHEEL_TEST_SEED(seed);
+  Options options;
+  options.target = Target::cpu;
+  options.workers = 3;
+  Runtime runtime = start<WordShares, ByteShares>(options);
+  check_shares(runtime, seed, 40, 30'000);
+}
+
+TEST_CASE("streamed: all shares together are each element once, forward and backward") {
+  FLYWHEEL_TEST_SEED(seed);
+  Random random(seed);
+  for (int round = 0; round < 300; ++round) {
+    const std::uint32_t n = pick(random, 0, 40'000), workers = pick(random, 1, 5), ahead = pick(random, 0, 5);
+    std::vector<AlignedLine> lines(n / 4 + 3);
+    auto* const x = reinterpret_cast<std::uint32_t*>(lines.front().bytes) + ahead;
+    for (std::uint32_t i = 0; i < n; ++i) x[i] = i;
+    auto next = [](std::uint32_t value) { return value + 1; };
+    std::uint64_t sum = 0;
+    for (std::uint32_t worker = 0; worker < workers; ++worker) {
+      const Share share{n, worker, workers};
+      for (int rank = 0; rank < 256; ++rank) {
+        detail::stream_part<AlignedVectors, 256>(rank, share, reads(x), writes(x), next);
+        detail::stream_part<AlignedVectors, 256>(rank, share, reads(x), writes(x), next, Backward{});
+      }
+      sum += ThreadsInTurn<256>{}.stream_reduce(share, reads(x), std::uint64_t{0}, std::plus<>{},
+                                                [](std::uint32_t value) { return std::uint64_t{value}; });
+    }
+    INFO(n << " elements, " << ahead << " behind an aligned place, " << workers << " workers");
+    for (std::uint32_t i = 0; i < n; ++i) REQUIRE(x[i] == i + 2);
+    REQUIRE(sum == std::uint64_t{n} * (n + std::uint64_t{3}) / 2);
+  }
 }
 
 TEST_CASE("streamed: no elements, and a negative number of them, are none") {

@@ -183,7 +183,7 @@ class FiberWarpBlock : public BlockCore<CpuPlatform, List>, public FiberLanes, p
   }
   template <class N, class... In, class... Out, class F>
   void stream(N n, const Reads<In...>& in, const Writes<Out...>& out, F&& f) const {
-    detail::stream_part<FiberVectors, 32>(rank(), detail::streamed_count(n), in, out, f);
+    detail::stream_part<FiberVectors, 32>(rank(), n, in, out, f);
     FiberExecutor::current().meet({"stream()"});
   }
   template <class N, class... In, class F>
@@ -194,7 +194,7 @@ class FiberWarpBlock : public BlockCore<CpuPlatform, List>, public FiberLanes, p
   T stream_reduce(N n, const Reads<In...>& in, T init, Op&& op, F&& f) const {
     detail::check_exchanged<T>();
     T total = init;
-    const std::uint32_t threads = detail::reduce_part<FiberVectors, 32>(rank(), detail::streamed_count(n), in, total, op, f);
+    const std::uint32_t threads = detail::reduce_part<FiberVectors, 32>(rank(), n, in, total, op, f);
     total = shuffle(reduce_lanes("stream_reduce()", total, 0, threads, op), 0);
     return threads ? op(init, total) : init;
   }

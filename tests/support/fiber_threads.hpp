@@ -99,7 +99,7 @@ class FiberThreads : public FiberLanes {
 
   template <class N, class... In, class... Out, class F>
   void stream(N n, const Reads<In...>& in, const Writes<Out...>& out, F&& f) const {
-    detail::stream_part<FiberVectors, kFiberComputeThreads>(rank(), detail::streamed_count(n), in, out, f);
+    detail::stream_part<FiberVectors, kFiberComputeThreads>(rank(), n, in, out, f);
     FiberExecutor::current().meet({"stream()"});
   }
   template <class N, class... In, class F>
@@ -110,8 +110,7 @@ class FiberThreads : public FiberLanes {
   T stream_reduce(N n, const Reads<In...>& in, T init, Op&& op, F&& f) {
     detail::check_exchanged<T>();
     T total = init;
-    const std::uint32_t threads =
-        detail::reduce_part<FiberVectors, kFiberComputeThreads>(rank(), detail::streamed_count(n), in, total, op, f);
+    const std::uint32_t threads = detail::reduce_part<FiberVectors, kFiberComputeThreads>(rank(), n, in, total, op, f);
     pass_on(reduce_lanes("stream_reduce()", total, warp() * 32, threads, op), lane() == 0);
     return append_warps(init, 0, static_cast<int>((threads + 31) / 32), op);
   }
