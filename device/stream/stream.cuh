@@ -213,7 +213,7 @@ struct OwnBatches {
 
   template <class Extent>
   FLYWHEEL_TASK OwnBatches(const Extent& extent, std::uint64_t count)
-      : whole(count / (kBatch * extent.workers)),
+      : whole(count < kBatch * extent.workers ? 0 : count / (kBatch * extent.workers)),
         first(kBatch * extent.worker),
         apart(kBatch * extent.workers),
         rest(own_chunk(extent, count - whole * apart)) {

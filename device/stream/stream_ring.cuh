@@ -83,10 +83,11 @@ class WarpRing {
   __device__ std::uint64_t pass(const Extent& extent, const Reads<In...>& in, std::uint64_t first, std::uint64_t count,
                                 Use& use) {
     using Stage = StageOf<kElements, std::index_sequence_for<In...>, In...>;
+    if (!ring_) return 0;
     const std::uint64_t stages = count / Stage::kVectors;
     const bool is_long = stages >= std::uint64_t{kRingStages * kWorkerWarps} * extent.workers &&
                          stages * Stage::kBytes >= std::uint64_t{ptx::kLeastCopiedAhead} * extent.workers;
-    if (!ring_ || !is_long || !Stage::reaches(in, first)) return 0;
+    if (!is_long || !Stage::reaches(in, first)) return 0;
     begin();
     used_ = true;
     const OwnStages mine(extent, stages, warp_);

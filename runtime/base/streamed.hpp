@@ -74,7 +74,10 @@ struct Chunk {
 ///   for (std::uint32_t i = 0; i < rt.workers(); ++i) g.add(Scale{x, chunk_of(n, i, rt.workers())});
 FLYWHEEL_TASK constexpr Chunk chunk_of(std::uint64_t n, std::uint32_t index, std::uint32_t chunks) {
   constexpr std::uint64_t kUnit = 32;
-  const std::uint64_t units = n / kUnit + (n % kUnit != 0), each = units / chunks, more = units % chunks;
+  const std::uint64_t units = n / kUnit + (n % kUnit != 0);
+  // 32 bits are a short division on a GPU, and are enough for arrays of up to 128 Gi elements.
+  const std::uint64_t each = units >> 32 ? units / chunks : static_cast<std::uint32_t>(units) / chunks;
+  const std::uint64_t more = units - each * chunks;
   const std::uint64_t begin = (index * each + (index < more ? index : more)) * kUnit;
   const std::uint64_t end = begin + (each + (index < more)) * kUnit;
   return {begin < n ? begin : n, (end < n ? end : n) - (begin < n ? begin : n)};

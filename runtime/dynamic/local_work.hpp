@@ -38,7 +38,7 @@ FLYWHEEL_TASK Broadcast read_broadcast(const DeviceState& dev) {
 
 /// How many of `depth` waiting tasks a worker takes at once, at most `most`: many while many wait, one near the end.
 /// This is guided self-scheduling (Polychronopoulos and Kuck, 1987).
-FLYWHEEL_TASK inline std::uint32_t share_of(const DeviceState& dev, std::uint64_t depth, std::uint32_t most) {
+FLYWHEEL_TASK inline std::uint32_t guided_share(const DeviceState& dev, std::uint64_t depth, std::uint32_t most) {
   const std::uint64_t share = (depth >> dev.share_shift) + 1;
   return share < most ? static_cast<std::uint32_t>(share) : most;
 }
@@ -118,7 +118,7 @@ FLYWHEEL_TASK bool take_share(const DeviceState& dev, LocalWork& work) {
     if (runs > 1) waiting *= static_cast<std::uint64_t>(runs);
   }
   RunState& run = dev.runs[work.roots_slot];
-  const RootShare share = take_roots<P>(run, share_of(dev, waiting, most_of_share(work, kMost)));
+  const RootShare share = take_roots<P>(run, guided_share(dev, waiting, most_of_share(work, kMost)));
   if (!share.count) return false;
   const RunConstants& constants = run.line.constants;  // valid: the run does not end before these roots are done
   const RootList roots = RootList::of(constants);
@@ -176,7 +176,8 @@ FLYWHEEL_COLD std::uint32_t take_work(const DeviceState& dev, LocalWork& work, s
   const Views<P> views{dev};
   work.level = level;
   work.batch_next = 0;
-  work.batch_size = views.ready(level).pop(share_of(dev, depth, most_of_share(work, kMost)), work.batch, views.wait(worker));
+  work.batch_size =
+      views.ready(level).pop(guided_share(dev, depth, most_of_share(work, kMost)), work.batch, views.wait(worker));
   return work.batch_size;
 }
 

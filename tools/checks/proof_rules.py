@@ -25,7 +25,6 @@ TESTED_IN = {
     "device/stream/stream_ring.cuh": "tests/runtime/test_kernel_streamed.cpp",
     "device/phased_tasks.cuh": "tests/runtime/test_kernel_look_ahead.cpp",
     "device/ptx.cuh": "tests/device/test_litmus.cu",
-    "host/base/back_off.hpp": "tests/host/test_when.cpp",
     "host/base/cuda_error.hpp": "tests/host/test_engine.cu",
     "host/base/cuda_stream.hpp": "tests/device/test_streams.cu",
     "host/base/deferred_release.hpp": "tests/host/test_abandoned.cpp",
