@@ -60,10 +60,10 @@ Left take_rest(const DeviceState& dev, RunRecord& run) {
   const auto code = static_cast<std::uint32_t>(P::system(slot.word).load(Order::acquire));
   drain_stream(dev, run, ~std::size_t{0});
   if (!code && run.repeat <= 1) return {0, 0, 1, ""};
-  // Relaxed, all three: the device wrote them before the word, which is acquired above. A task that fails while it
-  // streams leaves a gap among the tickets; drain_to() steps over it.
+  // Relaxed, all three: the device wrote them before the word, which is acquired above; `fault_task` only if there is a code. A
+  // task that fails while it streams leaves a gap among the tickets; drain_to() steps over it.
   drain_to(dev, run, P::system(slot.emitted).load(Order::relaxed));
-  const std::uint32_t fault_task = P::system(slot.fault_task).load(Order::relaxed);
+  const std::uint32_t fault_task = code ? P::system(slot.fault_task).load(Order::relaxed) : 0;
   return {code, fault_task, P::system(slot.iterations).load(Order::relaxed),
           code ? take_what_body_threw(dev, run.slot, fault_task - 1) : ""};
 }

@@ -51,7 +51,8 @@ FLYWHEEL_COLD Followers complete_run(const DeviceState& dev, const RunConstants&
     const std::uint64_t fault = P::device(state.line.fault).load(Order::relaxed);
     const bool cancelled = P::device(state.line.cancelled).load(Order::relaxed) != 0;
     code = fault ? static_cast<std::uint32_t>(fault >> 32) : cancelled ? static_cast<std::uint32_t>(Status::cancelled) : 0;
-    P::system(done.fault_task).store(static_cast<std::uint32_t>(fault), Order::relaxed);
+    // What has not failed stores nothing: the fence in end_run() would wait for it to cross PCIe.
+    if (code) P::system(done.fault_task).store(static_cast<std::uint32_t>(fault), Order::relaxed);
   }
   if (code || run.repeat > 1) {
     const std::uint32_t iteration = P::device(state.line.iteration).load(Order::relaxed);

@@ -166,7 +166,7 @@ inline constexpr std::uint32_t kInlineResultBytes = 64;
 /// The completion of a run, in host memory. One thread of one worker writes it, once a run, with `word` last (end_run()).
 struct alignas(128) CompletionSlot {
   std::uint64_t word;        // {generation:32 | status code:32}
-  std::uint32_t fault_task;  // graph-local index + 1 of the task that failed; 0 if none
+  std::uint32_t fault_task;  // graph-local index + 1 of the task that failed; 0 if none. Valid with a status code
   std::uint32_t iterations;  // completed
   std::uint64_t emitted;     // stream tickets taken in this slot so far; valid after a failed or repeated run
   alignas(16) unsigned char result[kInlineResultBytes];  // of a single task, see kResultInCompletion
