@@ -206,14 +206,14 @@ template <class Memory, int kSteps, int kApart, class Vectors, class... In>
 
 /// A worker's vectors of `count` that all workers have: batches of kBatch that go round the workers, as many for each, and an
 /// equal chunk of what is left.
-template <std::uint64_t kBatch>
+template <std::uint32_t kBatch>
 struct OwnBatches {
   std::uint64_t whole, first, apart;  // batches, the begin of the first, and from one to the next
   Chunk rest;                         // less than a batch
 
   template <class Extent>
   FLYWHEEL_TASK OwnBatches(const Extent& extent, std::uint64_t count)
-      : whole(count < kBatch * extent.workers ? 0 : count / (kBatch * extent.workers)),
+      : whole(quotient(count, kBatch * extent.workers)),
         first(kBatch * extent.worker),
         apart(kBatch * extent.workers),
         rest(own_chunk(extent, count - whole * apart)) {

@@ -103,6 +103,11 @@ Product::Product(Runtime& runtime, Matrix<const Bf16> a, Matrix<const Bf16> b, P
   record_.live_rows = options.live_rows;
   if (record_.adds_parts() && !options.partials) partials_ = Buffer<float>(core, partial_values());
   record_.partials = options.partials ? options.partials : partials_.data();
+  if (record_.adds_parts()) {
+    arrivals_ = Buffer<std::uint64_t>(core, record_.tiles());
+    arrivals_.write(std::vector<std::uint64_t>(record_.tiles()));
+    record_.arrivals = arrivals_.data();
+  }
   on_device_ = Buffer<ProductRecord>(core, 1);
   on_device_.write(&record_, 1);
 }
@@ -150,7 +155,7 @@ void Product::require_join(bool has_join) const {
 void Product::require_whole_tiles() const {
   if (record_.adds_parts())
     throw UsageError("each tile of this product has " + std::to_string(record_.splits) +
-                     " parts that another task adds up: use add_to(graph), or set ProductOptions::splits to 1");
+                     " parts, which tasks of one run add up: use add_to(graph), or set ProductOptions::splits to 1");
 }
 
 }  // namespace flywheel

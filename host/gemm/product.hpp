@@ -57,39 +57,32 @@ class Product {
   Product(Runtime& runtime, Matrix<const Bf16> a, Matrix<const Bf16> b, Matrix<Bf16> c, const ProductOptions& options = {});
   Product(Runtime& runtime, Matrix<const Bf16> a, Matrix<const Bf16> b, Matrix<float> c, const ProductOptions& options = {});
 
-  /// Adds the tasks to a graph. They start after `waits`; returned are those with whose end C is there. In a phased graph they
-  /// belong to the current phase, and if tiles are split, what adds their parts up is a phase behind it.
+  /// Adds the tasks to a graph. They start after `waits` and are returned: with the end of all of them C is there. In a phased
+  /// graph they belong to the current phase.
   template <class Epilogue = Identity>
   std::vector<TaskRef<>> add_to(Graph& graph, const After& waits = {}, const Epilogue& epilogue = {}) const {
     return add_each(
         graph, [&](std::uint32_t, std::uint32_t) -> const After& { return waits; }, epilogue);
   }
-  /// The same where tasks wait for different ones: the i-th of the n = part_tasks() that read A and B for waits(i, n), an
-  /// After; and the i-th of those that store C, which are returned, also for the i-th of `stored_after`, if that is not empty.
-  /// So a product can follow another tile by tile, if both are cut alike: its epilogue reads what the other's tile has stored.
+  /// The same where tasks wait for different ones: the i-th of the n = part_tasks() for waits(i, n), an After; and also for
+  /// those of `stored_after` with the same tiles, if that is not empty: what add_each() returned of a product that is cut
+  /// alike. So a product can follow another tile by tile: its epilogue reads what the other's tile has stored.
   template <class WaitsOf, class Epilogue = Identity>
   std::vector<TaskRef<>> add_each(Graph& graph, WaitsOf&& waits, const Epilogue& epilogue = {},
                                   const std::vector<TaskRef<>>& stored_after = {}) const {
     require_join(detail::HasJoin<Epilogue>);
-    std::vector<TaskRef<>> parts, sums;
+    std::vector<TaskRef<>> parts;
     const std::uint32_t n = part_tasks();
     const auto with_stored = [&](After after, std::size_t i) {
-      if (!stored_after.empty()) after.add(stored_after.at(i));
+      if (stored_after.empty()) return after;
+      const std::size_t of_tile = record_.adds_parts() ? record_.splits : 1;
+      for (std::size_t j = 0; j < of_tile; ++j) after.add(stored_after.at(i / of_tile * of_tile + j));
       return after;
     };
-    for (std::uint32_t i = 0; i < n; ++i)
-      parts.push_back(graph.add(task(i, epilogue), record_.adds_parts() ? waits(i, n) : with_stored(waits(i, n), i)));
-    if (!record_.adds_parts()) return parts;
-    const bool phased = graph.phase_count() > 0;
-    if (phased) graph.phase();
-    for (std::uint32_t i = 0; i < record_.tiles() * record_.pieces(); ++i) {
-      const auto first = parts.begin() + i / record_.pieces() * record_.splits;
-      const After added = phased ? After{} : after(std::vector<TaskRef<>>(first, first + record_.splits));
-      sums.push_back(graph.add(task(n + i, epilogue), with_stored(added, i)));
-    }
-    return sums;
+    for (std::uint32_t i = 0; i < n; ++i) parts.push_back(graph.add(task(i, epilogue), with_stored(waits(i, n), i)));
+    return parts;
   }
-  /// The tasks for rt.submit(range), without a graph. Throws UsageError if tiles are split: then some tasks wait for others.
+  /// The tasks for rt.submit(range), without a graph. Throws UsageError if tiles are split: their tasks belong to one run.
   template <class Epilogue = Identity>
   std::vector<Gemm<Epilogue>> tasks(const Epilogue& epilogue = {}) const {
     require_whole_tiles();
@@ -120,6 +113,7 @@ class Product {
 
   detail::ProductRecord record_{};
   Buffer<float> partials_;
+  Buffer<std::uint64_t> arrivals_;
   Buffer<detail::ProductRecord> on_device_;
 };
 

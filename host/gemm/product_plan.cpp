@@ -18,16 +18,19 @@ constexpr std::uint32_t kPartsBesideOthers = 4;  // of a task: enough that its b
 
 constexpr std::uint32_t parts_of(std::uint32_t whole, std::uint32_t part) { return (whole + part - 1) / part; }
 
-// Nanoseconds on an H200: a step of a tile, the begin and end of a task, and adding parts up, also for each piece. See
-// device/gemm/tuning.md.
+// Nanoseconds on an H200: a step of a tile, the begin and end of a task, and what parts of a tile cost: to store one, to find
+// out whether it is the last, and to read them all. See device/gemm/tuning.md.
 constexpr double step_ns(std::uint32_t columns) {
   return columns == 256 ? 680 : columns == 128 ? 390 : columns == 64 ? 360 : 300;
 }
 constexpr double kTaskNs = 4000;
-constexpr double kAddingNs = 5000;
+constexpr double kLastNs = 2500;
 constexpr double kLeftNs = 0.001;  // a value that is left, stored and read again; of all workers together
-constexpr double piece_ns(std::uint32_t splits) { return 1000 + 150. * splits; }
-constexpr std::uint32_t pieces_of(std::uint32_t columns) { return columns < kStoredColumns ? 1 : columns / kStoredColumns; }
+constexpr double adding_ns(std::uint32_t columns, std::uint32_t splits) {
+  constexpr double kStored = 13, kRead = 55;  // bytes in a nanosecond, of an SM
+  const double bytes = double{kTileRows} * columns * sizeof(float);
+  return kLastNs + bytes / kStored + splits * bytes / kRead;
+}
 
 std::uint32_t count_tiles(const ProductShape& tiles_of, std::uint32_t columns) {
   return parts_of(tiles_of.rows, kTileRows) * parts_of(tiles_of.columns, columns);
@@ -43,7 +46,7 @@ double time_ns(const ProductShape& tiles_of, std::uint32_t columns, std::uint32_
   const std::uint32_t rounds = parts_of(tiles * splits, workers), steps = parts_of(tiles_of.depth, kTileDepth);
   const double tasks = rounds * (parts_of(steps, splits) * step_ns(columns) + kTaskNs);
   if (leaves) return tasks + left_ns(tiles_of, splits);
-  return splits == 1 ? tasks : tasks + kAddingNs + parts_of(tiles * pieces_of(columns), workers) * piece_ns(splits);
+  return splits == 1 ? tasks : tasks + adding_ns(columns, splits);
 }
 
 void check(const ProductOptions& options) {
@@ -72,7 +75,7 @@ double work_ns(const ProductShape& tiles_of, std::uint32_t columns, std::uint32_
   const double tiles = count_tiles(tiles_of, columns);
   const double parts = tiles * (parts_of(tiles_of.depth, kTileDepth) * step_ns(columns) + splits * kTaskNs);
   if (leaves) return parts + workers * left_ns(tiles_of, splits);
-  return splits == 1 ? parts : parts + tiles * (kAddingNs + pieces_of(columns) * piece_ns(splits));
+  return splits == 1 ? parts : parts + tiles * adding_ns(columns, splits);
 }
 
 /// Tiles and splits that take least time, among those that the options and the scratch memory allow.

@@ -64,6 +64,13 @@ FLYWHEEL_TASK constexpr Writes<T...> writes(T*... arrays) {
   return {{{arrays}...}};
 }
 
+namespace detail {
+/// n / by. 32 bits are a short division on a GPU, and mostly enough.
+FLYWHEEL_TASK constexpr std::uint64_t quotient(std::uint64_t n, std::uint32_t by) {
+  return n >> 32 ? n / by : static_cast<std::uint32_t>(n) / by;
+}
+}  // namespace detail
+
 /// A part of n elements: `count` of them, from the one numbered `first`.
 struct Chunk {
   std::uint64_t first, count;
@@ -75,9 +82,7 @@ struct Chunk {
 FLYWHEEL_TASK constexpr Chunk chunk_of(std::uint64_t n, std::uint32_t index, std::uint32_t chunks) {
   constexpr std::uint64_t kUnit = 32;
   const std::uint64_t units = n / kUnit + (n % kUnit != 0);
-  // 32 bits are a short division on a GPU, and are enough for arrays of up to 128 Gi elements.
-  const std::uint64_t each = units >> 32 ? units / chunks : static_cast<std::uint32_t>(units) / chunks;
-  const std::uint64_t more = units - each * chunks;
+  const std::uint64_t each = detail::quotient(units, chunks), more = units - each * chunks;
   const std::uint64_t begin = (index * each + (index < more ? index : more)) * kUnit;
   const std::uint64_t end = begin + (each + (index < more)) * kUnit;
   return {begin < n ? begin : n, (end < n ? end : n) - (begin < n ? begin : n)};

@@ -163,6 +163,21 @@ class BlockCore {
   /// Ends a repeated run after this iteration. Any thread may call.
   FLYWHEEL_TASK void stop() { P::block(context_->outcome.stop).store(1, Order::relaxed); }  // relaxed: see Outcome
 
+  /// Library use, one thread: counts an arrival of this run at `word`, one of so many, and says whether it is the last; then
+  /// the word is as new. Arrivals that a run which was cut short has left there do not count.
+  FLYWHEEL_TASK bool arrives_last(std::uint64_t& word, std::uint32_t of) const {
+    const RunConstants& run = context_->run->line.constants;
+    const std::uint64_t number = std::uint64_t{run.generation} << 16 | run.slot;  // no other run has it
+    const auto arrivals = P::device(word);
+    for (;;) {
+      const std::uint64_t seen = arrivals.load(Order::relaxed);  // relaxed: the exchange below decides
+      const std::uint64_t count = seen >> 16 == number ? (seen & 0xffff) + 1 : 1;
+      // Release and acquire: pairs with this line in the other arrivals. All are read-modify-writes, so the last one acquires
+      // what each of the others wrote before it came.
+      if (arrivals.compare_exchange(seen, number << 16 | (count == of ? 0 : count), Order::acq_rel)) return count == of;
+    }
+  }
+
   /// The index of this worker, and the number of workers.
   FLYWHEEL_TASK std::uint32_t worker() const { return context_->worker; }
   FLYWHEEL_TASK std::uint32_t workers() const { return context_->dev->workers; }

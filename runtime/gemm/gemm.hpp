@@ -112,11 +112,16 @@ FLYWHEEL_TASK void multiply_part(Block& block, const ProductRecord& product, con
                  });
 }
 
-/// Portable: adds up the parts of a piece of a tile.
+/// Collective: whether the part of a tile that the block has stored is the last one. Then all parts are there for all threads.
+template <class Block>
+FLYWHEEL_TASK bool is_last_part(Block& block, const ProductRecord& product, const TilePlace& place) {
+  block.sync();  // all threads have stored their values
+  return block.any(block.leader() && block.arrives_last(product.arrivals[place.tile], product.splits));
+}
+
+/// Portable: adds up the parts of a tile.
 template <class Block, class Epilogue>
-FLYWHEEL_TASK void add_parts(Block& block, const ProductRecord& product, const TilePlace& place, std::uint32_t piece,
-                             const Epilogue& epilogue) {
-  const std::uint32_t columns = product.out_columns() / product.pieces();
+FLYWHEEL_TASK void add_parts(Block& block, const ProductRecord& product, const TilePlace& place, const Epilogue& epilogue) {
   const float* const partials = product.partials + std::size_t{place.tile} * product.splits * product.tile_values();
   const auto add_up = [&](std::uint32_t i) {
     float sum = 0;
@@ -124,7 +129,6 @@ FLYWHEEL_TASK void add_parts(Block& block, const ProductRecord& product, const T
     return sum;
   };
   for_each_value(block, product, place, product.out_columns(), [&](std::uint32_t i, std::uint32_t left, std::uint32_t column) {
-    if (column / columns != piece) return;
     const bool joins = product.has_second();
     const float sum = add_up(i), second = joins ? add_up(i + product.out_columns()) : 0;
     put_value(product, epilogue, 0, left, place.column + column, joins ? joined(epilogue, sum, second) : sum);
@@ -134,16 +138,13 @@ FLYWHEEL_TASK void add_parts(Block& block, const ProductRecord& product, const T
 /// One task of a product.
 template <class Block, class Epilogue>
 FLYWHEEL_TASK void multiply_on_cpu(Block& block, const ProductRecord& product, std::uint32_t task, const Epilogue& epilogue) {
-  const std::uint32_t tasks = product.tasks();
-  if (task >= tasks) {
-    const TilePlace place = product.place((task - tasks) / product.pieces() * product.splits);
-    if (product.is_live(place)) add_parts(block, product, place, (task - tasks) % product.pieces(), epilogue);
-    return;
-  }
   for (std::uint32_t j = 0; j < product.parts_each; ++j) {
     const std::uint32_t part = product.part_of(task, j);
-    if (part < product.parts() && product.is_live(product.place(part)))
-      multiply_part(block, product, product.place(part), epilogue);
+    if (part >= product.parts()) return;
+    const TilePlace place = product.place(part);
+    if (!product.is_live(place)) continue;
+    multiply_part(block, product, place, epilogue);
+    if (product.adds_parts() && is_last_part(block, product, place)) add_parts(block, product, place, epilogue);
   }
 }
 

@@ -3,8 +3,8 @@
 // A product is cut into tiles of kTileRows rows of one operand, the left one, by tile_columns rows of the other, the right one;
 // both lie with their depth contiguous. `left` is A and `right` is B of C = A B^T; if A has few rows it is the other way round,
 // and the tiles of C are transposed: then a tile's rows are rows of B, of which there are enough for all workers. If there are
-// fewer tiles than workers, each is cut along its depth into `splits` parts, and more tasks add those up in the order of the
-// parts, a piece of a tile each.
+// fewer tiles than workers, each is cut along its depth into `splits` parts, a task each, and the task whose part comes last
+// adds them up in their order.
 //
 // With a second B, a tile holds the sums with some rows of B beside those with the same rows of the second one, and the
 // epilogue joins two and two.
@@ -51,7 +51,8 @@ struct alignas(128) ProductRecord {
   Operand left, right;
   Operand second;  // without values: none. Otherwise one half of a tile's columns is of rows of `right`, the other of these
   void* out;
-  float* partials;  // of tasks of split tiles: [tile][split][kTileRows * tile_columns]
+  float* partials;          // of tasks of split tiles: [tile][split][kTileRows * tile_columns]
+  std::uint64_t* arrivals;  // of each of these tiles: the parts that are there, see arrives_last()
   std::uint32_t out_pitch;
   std::uint32_t depth;
   std::uint32_t tile_columns;
@@ -83,7 +84,7 @@ struct alignas(128) ProductRecord {
   }
   FLYWHEEL_TASK constexpr std::uint32_t tiles() const { return row_tiles * column_tiles; }
   FLYWHEEL_TASK constexpr std::uint32_t parts() const { return tiles() * splits; }
-  /// Tasks that multiply. If tiles are split, one more for each piece of a tile follows them, which adds its parts up.
+  /// If tiles are split, a task each for their parts; the one whose part comes last adds them up.
   FLYWHEEL_TASK constexpr std::uint32_t tasks() const {
     const std::uint32_t group = parts_each * stride, rest = parts() % group;
     return parts() / group * stride + (rest < stride ? rest : stride);
@@ -92,7 +93,7 @@ struct alignas(128) ProductRecord {
   FLYWHEEL_TASK constexpr std::uint32_t part_of(std::uint32_t task, std::uint32_t j) const {
     return task / stride * (parts_each * stride) + j * stride + task % stride;
   }
-  /// Whether tasks behind those that multiply add the parts of tiles up.
+  /// Whether the tasks add the parts of tiles up.
   FLYWHEEL_TASK constexpr bool adds_parts() const { return splits > 1 && !leaves_parts; }
   /// Where a value of C lies. `split`: 0 but of parts that are left.
   FLYWHEEL_TASK constexpr std::size_t place_of(std::uint32_t split, std::uint32_t row, std::uint32_t column) const {
@@ -101,7 +102,7 @@ struct alignas(128) ProductRecord {
   FLYWHEEL_TASK constexpr bool has_second() const { return second.values != nullptr; }
   /// Columns of C that a tile makes.
   FLYWHEEL_TASK constexpr std::uint32_t out_columns() const { return has_second() ? tile_columns / 2 : tile_columns; }
-  /// Pieces of a tile whose parts are added up by a task each: kStoredColumns columns of C, or all.
+  /// Pieces of a tile whose parts are added up one after the other: kStoredColumns columns of C, or all.
   FLYWHEEL_TASK constexpr std::uint32_t pieces() const {
     return out_columns() < kStoredColumns ? 1 : out_columns() / kStoredColumns;
   }

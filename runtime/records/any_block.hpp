@@ -51,6 +51,7 @@ struct AnyBlock : OneThread {
   FLYWHEEL_TASK void again() {}
   FLYWHEEL_TASK std::uint32_t iteration() const { return 0; }
   FLYWHEEL_TASK void stop() {}
+  FLYWHEEL_TASK bool arrives_last(std::uint64_t&, std::uint32_t) const { return false; }
   FLYWHEEL_TASK std::uint32_t worker() const { return 0; }
   FLYWHEEL_TASK std::uint32_t workers() const { return 1; }
   FLYWHEEL_TASK std::uint32_t idle_workers() const { return 0; }

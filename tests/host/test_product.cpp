@@ -112,7 +112,7 @@ TEST_CASE("product: one that follows another tile by tile finds what that has st
   Runtime runtime = start<Gemm<>, Gemm<TimesOther>>(cpu_options());
   std::mt19937_64 random(seed);
   for (const std::uint32_t splits : {1u, 2u}) {
-    const std::uint32_t m = 200 + random() % 200, n = 200 + random() % 200, k = 64;
+    const std::uint32_t m = 200 + random() % 200, n = 200 + random() % 200, k = 64 * splits;
     const auto a = runtime.upload(std::vector<Bf16>(std::size_t{m} * k, Bf16::nearest(1)));
     const auto b = runtime.upload(std::vector<Bf16>(std::size_t{n} * k, Bf16::nearest(2)));
     const auto c = runtime.allocate<float>(std::size_t{m} * n);
@@ -130,7 +130,9 @@ TEST_CASE("product: one that follows another tile by tile finds what that has st
     CHECK(second.add_each(graph, nothing, TimesOther{c.data(), n}, stored).size() == stored.size());
     CHECK(asked == second.part_tasks());
     runtime.submit(runtime.load(graph)).wait();
-    CHECK((c.read() == std::vector<float>(std::size_t{m} * n, 128.f * 128.f)));
+    REQUIRE(second.splits() == splits);
+    const float product = 2.f * static_cast<float>(k);
+    CHECK((c.read() == std::vector<float>(std::size_t{m} * n, product * product)));
   }
 }
 

@@ -61,6 +61,17 @@ struct FailWith {
   }
 };
 
+/// Arrives at a word, and counts the times that it was the last.
+struct Arrive {
+  std::uint64_t* word;
+  std::uint32_t* times;
+  std::uint32_t of;
+  template <class Block>
+  void operator()(Block& block) const {
+    *times += block.arrives_last(*word, of);
+  }
+};
+
 /// Uses the helpers that share work out among the threads of a block.
 struct Together {
   std::uint64_t* sum;
@@ -79,7 +90,7 @@ struct Together {
   }
 };
 
-using List = TaskList<Compute, Emit, StopAt, FailTwice, FailWith, Together>;
+using List = TaskList<Compute, Emit, StopAt, FailTwice, FailWith, Arrive, Together>;
 
 template <class Task>
 std::uint32_t run_alone(TestDeviceState& device, const Task& task, std::uint32_t repeat = 1) {
@@ -145,6 +156,25 @@ TEST_CASE("a body stops a repeated run and knows the pass it is in") {
   CHECK(run_alone(device, StopAt{4, &passes}, 1000) == 0);
   CHECK(passes == 5);
   CHECK(device.dev.completions[1].iterations == 5);
+}
+
+TEST_CASE("arrivals of a run that was cut short do not count for the next one") {
+  TestDeviceState device;
+  TestGraph<List> graph;
+  std::uint64_t word = 0;
+  std::uint32_t times = 0;
+  graph.add(Arrive{&word, &times, 3}, {}, Priority::inherit, 16);
+  const RunConstants run = device.load(graph);
+  Launch<List> launch(device);
+  CHECK(launch.run(run, 1, 8) == 0);
+  CHECK(times == 2);  // after 3 and 6; two arrivals are left
+  CHECK(launch.run(run, 1, 2) == 0);
+  CHECK(times == 2);
+  CHECK(launch.run(run, 1, 3) == 0);
+  CHECK(times == 3);
+  CHECK(launch.run(run, 1, 2) == 0);
+  CHECK(launch.run(run, 0, 1) == 0);  // the same number of another slot
+  CHECK(times == 3);
 }
 
 TEST_CASE("the first code that a body fails with counts") {
