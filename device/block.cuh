@@ -83,6 +83,8 @@ class GpuBlock : public BlockCore<ThreadPlatform, List>, public ComputeThreads {
                            f);  // in which all threads meet behind the pass
   }
 
+  /// Library use: the begin of all scratch memory, whoever scratch() has given it to.
+  __device__ unsigned char* used_scratch() const { return near(scratch_); }
   /// Library use: the bytes that scratch() can give in all.
   __device__ std::uint32_t scratch_bytes() const { return pages_ + dev().scratch_bytes + borrowed_; }
 

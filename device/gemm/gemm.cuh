@@ -16,46 +16,6 @@
 
 namespace flywheel::detail {
 
-/// A piece of a tile, kStoredColumns columns of C or all of a smaller tile: adds up its parts. `turned`: the warp's own
-/// memory, through which values are turned.
-template <int kColumns, class Block, class Epilogue>
-__device__ __forceinline__ void add_piece(Block& block, const ProductRecord& product, TilePlace place, std::uint32_t piece,
-                                          const Epilogue& epilogue, unsigned char* turned) {
-  constexpr int kSums = kColumns / 2 < 16 ? kColumns / 2 : 16, kAll = kColumns / 2;
-  float sums[kSums] = {}, seconds[kSums] = {};
-  const bool joins = kColumns > 16 && product.has_second();
-#pragma unroll 4
-  for (std::uint32_t split = 0; split < product.splits; ++split) {
-    const FourSums* const from =
-        partials_of<kAll>(product, place.tile, split, block.rank()) + piece * (kSums / 4) * kComputeThreads;
-    add_partials(sums, from);
-    if (joins) add_partials(seconds, from + kAll / 8 * kComputeThreads);
-  }
-  if constexpr (kColumns == 16) {
-    join_sums(product, epilogue, sums);
-  } else if constexpr (HasJoin<Epilogue>) {
-#pragma unroll
-    for (int i = 0; i < kSums && joins; ++i) sums[i] = epilogue.join(sums[i], seconds[i]);
-  }
-  place.column += piece * kStoredColumns;
-  place.split = 0;
-  const auto columns = static_cast<int>(product.out_columns() / product.pieces());
-  store_values(product, place, epilogue, sums, columns, turned, block.warp(), block.lane());
-}
-
-/// All compute threads: stores a part of a tile, and if it comes last adds the parts up. Tasks behind those that multiply would
-/// begin a level of the graph later, see tuning.md.
-template <int kColumns, class Block, class Epilogue>
-__device__ __forceinline__ void finish_part(Block& block, const ProductRecord& product, const TilePlace& place,
-                                            const Epilogue& epilogue, const float (&sums)[kColumns / 2],
-                                            unsigned char* turned) {
-  store_partials(partials_of<kColumns / 2>(product, place.tile, place.split, block.rank()), sums);
-  if (!is_last_part(block, product, place)) return;
-  FLYWHEEL_ROLLED
-  for (std::uint32_t piece = 0; piece < product.pieces(); ++piece)
-    add_piece<kColumns>(block, product, place, piece, epilogue, turned);
-}
-
 /// One task by mma.
 template <int kColumns, class Block, class Epilogue>
 __device__ __forceinline__ void multiply_by_mma(Block& block, const ProductRecord& product, std::uint32_t task,
@@ -70,7 +30,7 @@ __device__ __forceinline__ void multiply_by_mma(Block& block, const ProductRecor
     float sums[kColumns / 2] = {};
     add_products<kColumns>(block, product, place, memory, sums);
     if (product.adds_parts()) {
-      finish_part<kColumns>(block, product, place, epilogue, sums, memory + block.warp() * kTurnedBytes);
+      store_partials(partials_of<kColumns / 2>(product, place.tile, place.split, block.rank()), sums);
     } else {
       join_sums(product, epilogue, sums);
       // No warp reads the stages any more.
@@ -132,7 +92,7 @@ __device__ __forceinline__ void multiply_by_wgmma(Block& block, const ProductRec
     multiply_part(stages, stages.place(j).steps, block.warp(), block.lane(), sums);
     const TilePlace place = stages.place(j);
     if (product.adds_parts()) {
-      finish_part<kColumns>(block, product, place, epilogue, sums, stages.turned_of(block.warp()));
+      store_partials(partials_of<kColumns / 2>(product, place.tile, place.split, block.rank()), sums);
       continue;
     }
     // A warp whose rows are not there has nothing to join or to store.
@@ -180,13 +140,56 @@ __device__ __forceinline__ void drop_columns(Block& block, const ProductRecord& 
 
 #endif
 
+/// A piece of a tile, kStoredColumns columns of C or all of a smaller tile: adds up its parts. `turned`: the warp's own
+/// memory, through which values are turned.
+template <int kColumns, class Block, class Epilogue>
+__device__ __forceinline__ void add_piece(Block& block, const ProductRecord& product, TilePlace place, std::uint32_t piece,
+                                          const Epilogue& epilogue, unsigned char* turned) {
+  constexpr int kSums = kColumns / 2 < 16 ? kColumns / 2 : 16, kAll = kColumns / 2;
+  float sums[kSums] = {}, seconds[kSums] = {};
+  const bool joins = kColumns > 16 && product.has_second();
+#pragma unroll 4
+  for (std::uint32_t split = 0; split < product.splits; ++split) {
+    const FourSums* const from =
+        partials_of<kAll>(product, place.tile, split, block.rank()) + piece * (kSums / 4) * kComputeThreads;
+    add_partials(sums, from);
+    if (joins) add_partials(seconds, from + kAll / 8 * kComputeThreads);
+  }
+  if constexpr (kColumns == 16) {
+    join_sums(product, epilogue, sums);
+  } else if constexpr (HasJoin<Epilogue>) {
+#pragma unroll
+    for (int i = 0; i < kSums && joins; ++i) sums[i] = epilogue.join(sums[i], seconds[i]);
+  }
+  place.column += piece * kStoredColumns;
+  place.split = 0;
+  const auto columns = static_cast<int>(product.out_columns() / product.pieces());
+  store_values(product, place, epilogue, sums, columns, turned, block.warp(), block.lane());
+}
+
+/// All compute threads, once the task has stored a part of a tile: if that came last, adds the parts up. Tasks behind those
+/// that multiply would begin a level of the graph later. Within the loop of parts it made that loop slower, see tuning.md.
+template <int kColumns, class Block, class Epilogue>
+__device__ __forceinline__ void add_if_last(Block& block, const ProductRecord& product, std::uint32_t task,
+                                            const Epilogue& epilogue) {
+  const TilePlace place = product.place(task);  // tasks of split tiles have a part each
+  if (!product.is_live(place) || !is_last_part(block, product, place)) return;
+  unsigned char* const turned = block.used_scratch() + block.warp() * kTurnedBytes;
+  FLYWHEEL_ROLLED
+  for (std::uint32_t piece = 0; piece < product.pieces(); ++piece)
+    add_piece<kColumns>(block, product, place, piece, epilogue, turned);
+}
+
 template <bool kInKernel, int kColumns, class Block, class Epilogue>
 __device__ __forceinline__ void multiply_columns(Block& block, const ProductRecord& product, std::uint32_t task,
                                                  const Epilogue& epilogue) {
 #if FLYWHEEL_HAS_WGMMA
-  if constexpr (kInKernel) return multiply_by_wgmma<kColumns>(block, product, task, epilogue);
-#endif
+  if constexpr (kInKernel) multiply_by_wgmma<kColumns>(block, product, task, epilogue);
+  else multiply_by_mma<kColumns>(block, product, task, epilogue);
+#else
   multiply_by_mma<kColumns>(block, product, task, epilogue);
+#endif
+  if (product.adds_parts()) add_if_last<kColumns>(block, product, task, epilogue);
 }
 
 template <bool kInKernel, class Block, class Epilogue>
