@@ -168,10 +168,11 @@ __device__ __forceinline__ void add_piece(Block& block, const ProductRecord& pro
 }
 
 /// All compute threads, once the task has stored a part of a tile: if that came last, adds the parts up. Tasks behind those
-/// that multiply would begin a level of the graph later. Within the loop of parts it made that loop slower, see tuning.md.
-template <int kColumns, class Block, class Epilogue>
-__device__ __forceinline__ void add_if_last(Block& block, const ProductRecord& product, std::uint32_t task,
-                                            const Epilogue& epilogue) {
+/// that multiply would begin a level of the graph later. In a function of its own: inlined, it slowed all other bodies of the
+/// kernel down by 1 to 3%, see tuning.md. It has a block and an epilogue of its own, so that the caller's stay in registers.
+template <int kColumns, class List, class Epilogue>
+[[gnu::noinline]] __device__ void add_if_last(GpuBlock<List> block, const ProductRecord& product, std::uint32_t task,
+                                              Epilogue epilogue) {
   const TilePlace place = product.place(task);  // tasks of split tiles have a part each
   if (!product.is_live(place) || !is_last_part(block, product, place)) return;
   unsigned char* const turned = block.used_scratch() + block.warp() * kTurnedBytes;
