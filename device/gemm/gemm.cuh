@@ -168,12 +168,13 @@ __device__ __forceinline__ void add_piece(Block& block, const ProductRecord& pro
 }
 
 /// All compute threads, once the task has stored a part of a tile: if that came last, adds the parts up. Tasks behind those
-/// that multiply would begin a level of the graph later. In a function of its own: inlined, it slowed all other bodies of the
-/// kernel down by 1 to 3%, see tuning.md. It has a block and an epilogue of its own, so that the caller's stay in registers.
+/// that multiply would begin a level of the graph later. In a function of its own: inlined, other bodies of the kernel were
+/// slower (64 texts 3%, see tuning.md). It has a block and an epilogue of its own, so that the caller's stay in registers.
 template <int kColumns, class List, class Epilogue>
 [[gnu::noinline]] __device__ void add_if_last(GpuBlock<List> block, const ProductRecord& product, std::uint32_t task,
                                               Epilogue epilogue) {
-  const TilePlace place = product.place(task);  // tasks of split tiles have a part each
+  if (block.scratch_bytes() < kAllTurnedBytes) return;  // the task has failed for want of scratch memory
+  const TilePlace place = product.place(task);          // tasks of split tiles have a part each
   if (!product.is_live(place) || !is_last_part(block, product, place)) return;
   unsigned char* const turned = block.used_scratch() + block.warp() * kTurnedBytes;
   FLYWHEEL_ROLLED
