@@ -156,16 +156,23 @@ TEST_CASE("mutated wire", "[.child]") {
   REQUIRE(weakening.first);  // the wire must have named the words
 }
 
+/// A race is seen where the two threads come close enough, which one process in fifty misses on a busy machine. An order that
+/// is not needed is seen in none.
 TEST_CASE("ThreadSanitizer sees every weakened order") {
+  constexpr std::uint32_t kProcesses = 5;
   const std::string options = "halt_on_error=1:exitcode=66";
   for (std::size_t m = 0; m < std::size(kMutations); ++m) {
-    const ChildResult child =
-        run_child("mutated wire", std::chrono::seconds(30), {{kVariable, std::to_string(m)}, {"TSAN_OPTIONS", options}});
+    ChildResult child;
+    std::uint32_t processes = 0;
+    do {
+      child = run_child("mutated wire", std::chrono::seconds(30), {{kVariable, std::to_string(m)}, {"TSAN_OPTIONS", options}});
+    } while (child.status == 0 && ++processes < kProcesses);
     const std::string what = text_of(kMutations[m]);
     INFO(what << "\n" << child.output);
     CHECK(child.status == 66);
     CHECK(child.output.find("data race") != std::string::npos);
-    std::printf("%-60s %s after %.2f s\n", what.c_str(), child.status == 66 ? "seen" : "NOT SEEN", child.seconds);
+    std::printf("%-60s %s after %.2f s, missed by %u\n", what.c_str(), child.status == 66 ? "seen" : "NOT SEEN", child.seconds,
+                processes);
   }
 }
 #endif

@@ -153,10 +153,10 @@ inline bool announcement() {
   graph.phases = {{0, 3, 0, 0}};
   const RunConstants run = device.load(graph);
   Launch<WireTasks, P> launch(device);
-  for (std::uint32_t r = 0; r < 20; ++r)
+  for (std::uint32_t r = 0; r < 200; ++r)
     if (launch.run(run)) return false;
   launch.park();
-  return cells[0] == 20 && cells[1] == 20 && cells[2] == 20;
+  return cells[0] == 200 && cells[1] == 200 && cells[2] == 200;
 }
 
 /// Records of spawned tasks come back to the pool when they have been read, and are written again.
