@@ -7,7 +7,23 @@ function(flywheel_set_warnings target)
   target_compile_options(${target} PRIVATE
     "$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic>"
     "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>"
-    "$<$<COMPILE_LANGUAGE:CUDA>:-lineinfo;-Xcompiler=-Wall,-Wextra>")
+    "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra>")
+  if(NOT FLYWHEEL_FAST_COMPILE)  # a quarter of the time
+    target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:-lineinfo>")
+  endif()
+endfunction()
+
+# Where no GPU will run it, half the time of a program: PTX alone, which ptxas need not turn into code. That it can is shown by
+# those of this list, and by test_device_compiled_parts.
+set(FLYWHEEL_WHOLE_PROGRAMS 24_product flywheel_llama_core)
+function(flywheel_set_architectures target)
+  set(architectures "${FLYWHEEL_PROGRAM_ARCHITECTURES}")
+  if(FLYWHEEL_FAST_COMPILE AND NOT target IN_LIST FLYWHEEL_WHOLE_PROGRAMS)
+    string(REPLACE "-real" "-virtual" architectures "${architectures}")
+  endif()
+  if(FLYWHEEL_WITH_CUDA AND architectures)
+    set_target_properties(${target} PROPERTIES CUDA_ARCHITECTURES "${architectures}")
+  endif()
 endfunction()
 
 # Makes a host-only build compile these .cu files as C++.
@@ -24,9 +40,7 @@ function(flywheel_set_up_code target)
   target_link_libraries(${target} PUBLIC flywheel_host)
   set_target_properties(${target} PROPERTIES CUDA_SEPARABLE_COMPILATION OFF)
   flywheel_set_warnings(${target})
-  if(FLYWHEEL_WITH_CUDA AND FLYWHEEL_PROGRAM_ARCHITECTURES)
-    set_target_properties(${target} PROPERTIES CUDA_ARCHITECTURES "${FLYWHEEL_PROGRAM_ARCHITECTURES}")
-  endif()
+  flywheel_set_architectures(${target})
   if(FLYWHEEL_STATIC)
     target_compile_options(${target} PRIVATE
       "$<$<COMPILE_LANGUAGE:CXX>:-ffunction-sections;-fdata-sections>"
