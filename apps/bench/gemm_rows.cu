@@ -8,8 +8,8 @@
 #include <random>
 #include <stdexcept>
 
-#include "apps/bench/cublas.hpp"
 #include "apps/bench/runtime_rows.hpp"
+#include "apps/measure/cublas.hpp"
 #include "apps/measure/cuda_objects.hpp"
 
 namespace bench {
@@ -93,7 +93,7 @@ Samples by_tasks(const Shape& of, int samples) {
   return rates(of, samples, [&](std::size_t i) { rt.submit(executables[i]).wait(); });
 }
 
-Samples by_cublas(const std::shared_ptr<const Cublas>& cublas, const Shape& of, int samples) {
+Samples by_cublas(const std::shared_ptr<const measure::Cublas>& cublas, const Shape& of, int samples) {
   const std::size_t a_values = std::size_t{of.m} * of.k, b_values = std::size_t{of.n} * of.k, copies = copies_of(of);
   const std::vector<Bf16>& all = values(std::max(a_values, b_values + 8));
   const measure::Stream stream;
@@ -167,7 +167,7 @@ Samples group_by_tasks(int samples) {
 }
 
 /// A call a product, over several streams.
-Samples group_by_cublas(const std::shared_ptr<const Cublas>& cublas, int samples) {
+Samples group_by_cublas(const std::shared_ptr<const measure::Cublas>& cublas, int samples) {
   const std::vector<Bf16>& all = values(std::size_t{kWide} * kWide + 8);
   constexpr std::uint32_t kStreams = 8;
   std::vector<measure::Stream> streams(kStreams);
@@ -198,7 +198,7 @@ Samples group_by_cublas(const std::shared_ptr<const Cublas>& cublas, int samples
 }  // namespace
 
 std::vector<measure::Measurement> gemm_rows(const measure::Effort& effort) {
-  const std::shared_ptr<const Cublas> cublas = Cublas::find();
+  const std::shared_ptr<const measure::Cublas> cublas = measure::Cublas::find();
   std::vector<measure::Measurement> rows;
   const auto add = [&](const std::string& name, const Shape& of, int full) {
     const int samples = effort.samples(full);

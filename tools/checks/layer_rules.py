@@ -6,11 +6,13 @@ from room_rules import room_leaks
 from source_text import CPP, LIBRARY, ROOMS, blank, files, is_cpp, line_of, read, room_of
 
 TOP_LEVEL = set(ROOMS) | {"CMakeLists.txt", "CMakePresets.json", "README.md", "LICENSE"}
-PUBLIC = {"flywheel/flywheel.hpp": "host", "flywheel/task.cuh": "device", "flywheel/gemm.cuh": "device", "flywheel/version.hpp": "version"}
+PUBLIC = {"flywheel/flywheel.hpp": "host", "flywheel/task.cuh": "device", "flywheel/gemm.cuh": "device", "flywheel/ring.cuh": "device",
+          "flywheel/version.hpp": "version"}
 # Headers by which files of a room include what tests may put in its place.
 SEAMS = {"flywheel/detail/ptx.cuh": "device", "flywheel/detail/platform.cuh": "device", "flywheel/detail/group.cuh": "device",
          "flywheel/detail/native_atomic.hpp": "runtime"}
-BRIDGES = {"device/include/flywheel/gemm.cuh", "device/include/flywheel/task.cuh", "host/include/flywheel/flywheel.hpp"}
+BRIDGES = {"device/include/flywheel/gemm.cuh", "device/include/flywheel/ring.cuh", "device/include/flywheel/task.cuh",
+           "host/include/flywheel/flywheel.hpp"}
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.MULTILINE)
 _TOOLKIT = re.compile(r"(cuda|cuComplex|cooperative_groups|device_|vector_|mma\.h|nvtx3/|nv/|cub/|thrust/)")

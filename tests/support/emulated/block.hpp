@@ -24,6 +24,8 @@ class EmulatedBlock {
         copies_(barriers_, watched_, failing(), [this](std::uint32_t below) { return turns_.draw(below); }),
         meetings_(failing()) {}
 
+  std::uint32_t threads = kEmulatedThreads;  // that meet in __syncthreads(); the others have left by then
+
   Mbarriers& barriers() { return barriers_; }
   AsyncCopies& copies() { return copies_; }
 

@@ -29,7 +29,8 @@ struct __attribute__((may_alias, aligned(16))) uint4 {
 inline uint4 __ldcg(const uint4* from) { return *from; }
 inline void __nanosleep(std::uint32_t) { flywheel::testing::EmulatedBlock::current()->yield(); }
 inline void __syncthreads() {
-  flywheel::testing::EmulatedBlock::current()->named_barrier(0, flywheel::testing::kEmulatedThreads);
+  const auto block = flywheel::testing::EmulatedBlock::current();
+  block->named_barrier(0, block->threads);
 }
 
 /// Masks name whole warps, as all of the kernel's do.

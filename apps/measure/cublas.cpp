@@ -1,16 +1,16 @@
-#include "apps/bench/cublas.hpp"
+#include "apps/measure/cublas.hpp"
 
 #include <dlfcn.h>
 
 #include <stdexcept>
 #include <string>
 
-namespace bench {
+namespace measure {
 
 namespace {
 // From cublas_api.h and library_types.h, which a machine without the library lacks. NVIDIA's documentation of cuBLAS,
 // "cublasGemmEx()".
-constexpr int kNoTranspose = 0, kTranspose = 1, kBf16 = 14, kComputeFloat = 68, kDefaultAlgorithm = -1;
+constexpr int kNoTranspose = 0, kTranspose = 1, kFloat = 0, kBf16 = 14, kComputeFloat = 68, kDefaultAlgorithm = -1;
 using Handle = void*;
 
 void check(int status, const char* call) {
@@ -55,15 +55,28 @@ Cublas::~Cublas() {
   if (calls_ && calls_->handle) calls_->destroy(calls_->handle);
 }
 
+void Cublas::begin(cudaStream_t stream) const {
+  if (!calls_->handle) check(calls_->create(&calls_->handle), "cublasCreate");
+  check(calls_->set_stream(calls_->handle, stream), "cublasSetStream");
+}
+
 void Cublas::multiply(cudaStream_t stream, const void* a, const void* b, void* c, std::uint32_t m, std::uint32_t n,
                       std::uint32_t k) const {
-  if (!calls_->handle) check(calls_->create(&calls_->handle), "cublasCreate");
+  begin(stream);
   const float one = 1, zero = 0;
   const auto rows = static_cast<int>(n), columns = static_cast<int>(m), depth = static_cast<int>(k);
-  check(calls_->set_stream(calls_->handle, stream), "cublasSetStream");
   check(calls_->gemm(calls_->handle, kTranspose, kNoTranspose, rows, columns, depth, &one, b, kBf16, depth, a, kBf16, depth,
                      &zero, c, kBf16, rows, kComputeFloat, kDefaultAlgorithm),
         "cublasGemmEx");
 }
 
-}  // namespace bench
+void Cublas::multiply_floats(cudaStream_t stream, const float* a, const float* b, float* c, std::uint32_t n) const {
+  begin(stream);
+  const float one = 1, zero = 0;
+  const auto size = static_cast<int>(n);
+  check(calls_->gemm(calls_->handle, kNoTranspose, kNoTranspose, size, size, size, &one, b, kFloat, size, a, kFloat, size,
+                     &zero, c, kFloat, size, kComputeFloat, kDefaultAlgorithm),
+        "cublasGemmEx");
+}
+
+}  // namespace measure

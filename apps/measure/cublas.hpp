@@ -6,10 +6,9 @@
 #include <cstdint>
 #include <memory>
 
-namespace bench {
+namespace measure {
 
-/// C = A B^T of bf16 with sums in float: A m x k, B n x k, C m x n, by rows. A matrix by rows is its transpose by columns, as
-/// which cuBLAS reads it.
+/// Products of matrices by rows, with sums in float. A matrix by rows is its transpose by columns, as which cuBLAS reads it.
 class Cublas {
  public:
   /// Null where the library is not found. Throws std::runtime_error if it lacks a function.
@@ -18,14 +17,19 @@ class Cublas {
   Cublas(const Cublas&) = delete;
   Cublas& operator=(const Cublas&) = delete;
 
-  /// Starts one product on a stream. One thread calls. Throws std::runtime_error if the library does not start.
+  /// Starts C = A B^T of bf16 on a stream: A m x k, B n x k, C m x n. One thread calls. Throws std::runtime_error if the
+  /// library does not start.
   void multiply(cudaStream_t stream, const void* a, const void* b, void* c, std::uint32_t m, std::uint32_t n,
                 std::uint32_t k) const;
+  /// The same of C = A B of floats, n x n each, without tensor cores.
+  void multiply_floats(cudaStream_t stream, const float* a, const float* b, float* c, std::uint32_t n) const;
 
  private:
   Cublas() = default;
   struct Calls;
+  void begin(cudaStream_t stream) const;
+
   std::unique_ptr<Calls> calls_;
 };
 
-}  // namespace bench
+}  // namespace measure
