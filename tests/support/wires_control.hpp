@@ -1,4 +1,5 @@
-// The wire from the tasks before a continuation to whoever publishes it. See wires.hpp.
+// Wires by which the last of several tasks goes on with what all have left: to a continuation, and at the parts of a product.
+// See wires.hpp.
 #pragma once
 
 #include "runtime/ready/spawn.hpp"
@@ -40,6 +41,33 @@ inline bool continuation() {
         flaws.add(arrival.failed != (r % 4 < kBefore));
         recycle_spawned<P>(dev, dev.spawn_base, Views<P>{dev}.wait(0));
         flaws.add(!take());
+        round.store(r + 1, std::memory_order_release);
+      } else {
+        flaws.add(!wait_for([&] { return round.load(std::memory_order_acquire) > r; }));
+      }
+    }
+  });
+  return flaws.none();
+}
+
+/// Three tasks write a part each and arrive. The last one reads all parts; the next round is another run.
+inline bool parts() {
+  constexpr std::uint32_t kParts = 3;
+  TestDeviceState device;
+  RunState& state = device.open(RunConstants{});
+  std::uint64_t arrivals = 0;
+  name_word("arrivals", arrivals);
+  std::uint32_t cells[kParts] = {};
+  std::atomic<std::uint32_t> round{0};
+  Flaws flaws;
+  run_together(kParts, [&](std::uint32_t self) {
+    TaskContext context{&device.dev, nullptr, &state, {}, self, {}};
+    const BlockCore<P, WireTasks> block(context);
+    for (std::uint32_t r = 0; r < kCargo; ++r) {
+      cells[self] = r;
+      if (block.arrives_last(arrivals, kParts)) {
+        for (const std::uint32_t cell : cells) flaws.add(cell != r);
+        state.line.constants.generation = r + 1;
         round.store(r + 1, std::memory_order_release);
       } else {
         flaws.add(!wait_for([&] { return round.load(std::memory_order_acquire) > r; }));

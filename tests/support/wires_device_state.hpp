@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "runtime/dynamic/awaited.hpp"
+#include "runtime/dynamic/work_finder.hpp"
+#include "runtime/poller/announcer.hpp"
 #include "support/internals.hpp"
 #include "support/launch.hpp"
 #include "support/wires.hpp"
@@ -143,20 +145,44 @@ inline bool followers() {
   return flaws.none();
 }
 
-/// Phased runs: the inbox poller tells all workers by the announcement.
+/// An executor that starts no task of the direct slot.
+struct NoStarter {
+  static constexpr bool kStartsDirectly = false;
+};
+
+/// The inbox poller announces collective runs. Nobody wakes the workers, which would tell them the same: they look at the
+/// broadcast words by themselves.
 inline bool announcement() {
-  TestDeviceState device;
+  DeviceStateShape shape;
+  shape.workers = 2;
+  TestDeviceState device(shape);
   name_word("announcement", device.dev.control->broadcast.announcement);
-  TestGraph<WireTasks> graph;
-  std::uint64_t cells[3] = {};
-  for (std::uint64_t& cell : cells) graph.add(Tick{&cell});
-  graph.phases = {{0, 3, 0, 0}};
-  const RunConstants run = device.load(graph);
-  Launch<WireTasks, P> launch(device);
-  for (std::uint32_t r = 0; r < 200; ++r)
-    if (launch.run(run)) return false;
-  launch.park();
-  return cells[0] == 200 && cells[1] == 200 && cells[2] == 200;
+  RunState& run = device.open(RunConstants{});
+  AnnouncerState state{};
+  Announcer<P> announcer(device.dev, state);
+  std::uint32_t cargo = 0;
+  std::atomic<std::uint32_t> taken{0};
+  Flaws flaws;
+  const auto announce = [&](std::uint32_t r) {
+    cargo = r;
+    announcer.announce(run, 0);
+    flaws.add(!wait_for([&] { return taken.load(std::memory_order_acquire) == (r + 1) * shape.workers; }));
+  };
+  run_together(shape.workers + 1, [&](std::uint32_t self) {
+    LocalWork work;
+    WorkFinder<P> finder(device.dev, self, nullptr, work);
+    NoStarter executor;
+    for (std::uint32_t r = 0; r < kCargo; ++r) {
+      if (self == shape.workers) {
+        announce(r);
+        continue;
+      }
+      std::uint64_t item = kEmptyMailbox;
+      flaws.add(finder.wait_for_work(item, executor) != Found::phased || cargo != r);
+      taken.fetch_add(1, std::memory_order_release);
+    }
+  });
+  return flaws.none();
 }
 
 /// Records of spawned tasks come back to the pool when they have been read, and are written again.

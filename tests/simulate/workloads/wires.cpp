@@ -30,6 +30,7 @@ constexpr Wire kWires[] = {
     {"announcement", views::announcement},
     {"spawn", views::spawn},
     {"continuation", views::continuation},
+    {"parts", views::parts},
     {"report", views::report},
     {"heartbeat", views::heartbeat},
     {"predecessors", views::predecessors},
