@@ -159,7 +159,7 @@ TEST_CASE("mutated wire", "[.child]") {
   REQUIRE(weakening.first);  // the wire must have named the words
 }
 
-/// A race is seen where the two threads come close enough, which one process in fifty misses on a busy machine. An order that
+/// A race is seen where the two threads come close enough, which a process now and then misses on a busy machine. An order that
 /// is not needed is seen in none.
 TEST_CASE("ThreadSanitizer sees every weakened order") {
   constexpr std::uint32_t kProcesses = 5;
