@@ -1,5 +1,5 @@
-// The shared memory through which the control thread of a GPU worker commands the compute warps. collective.cuh includes it,
-// and through that the executor.
+// The shared memory through which the control thread of a GPU worker commands the compute warps. look_ahead.cuh,
+// direct_starter.cuh, direct_worker.cuh and phased_tasks.cuh include it.
 #pragma once
 
 #include "../runtime/dynamic/awaited.hpp"
@@ -57,8 +57,7 @@ struct ExecutorShared {
   PrefetchedTask ahead;  // of the control thread alone, which has no registers to spare for it
   DirectSlot direct_slot;
   AwaitedCall awaited;
-  PollerBuffer
-      poller;  // of the inbox poller, in block 0. Here, so that how the kernel's shared memory lies hangs on no use of it
+  PollerBuffer poller;  // used in block 0 alone; a member in every block, so that all programs have the same layout
 };
 
 /// The block's one copy. It is found by name, not by reference, so that the compiler knows that it is shared memory.

@@ -1,5 +1,5 @@
 // The load warp in phased runs: it reads what coming phases begin with, so that no compute warp waits for that behind a
-// boundary. kernel.cuh includes it.
+// boundary. collective.cuh includes it.
 //
 // Nothing that it reads is written while the run is in flight. It reads a phase while the one before runs: thread 0 waits for
 // that before it arrives at the boundary between, at which the run may end. It lets the first task of each phase name memory

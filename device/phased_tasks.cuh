@@ -1,9 +1,8 @@
 // The compute warps in phased runs whose phases the load warp reads ahead (look_ahead.cuh): from one task to the next, and
 // across the boundaries between phases. executor.cuh includes it.
 //
-// Between two tasks all compute threads meet twice. In between thread 0 at_end the boundary, if the phase is at its end, while
-// another warp brings the next record to where bodies find it. The two have nothing to say to each other: each follows the
-// phases by itself.
+// Between two tasks all compute threads meet twice. Between the two barriers thread 0 crosses the boundary if the phase is at
+// its end, while another warp loads the next record. The two do not depend on each other: each follows the phases by itself.
 #pragma once
 
 #include "executor_shared.cuh"

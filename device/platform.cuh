@@ -1,5 +1,5 @@
 // The GPU's platforms (see runtime/base/platform.hpp): ThreadPlatform for a single thread, WarpPlatform for the warp of
-// the inbox poller. block.cuh and all roles include it.
+// the inbox poller. collectives.cuh includes it, and through that all roles.
 #pragma once
 
 #include <flywheel/detail/group.cuh>

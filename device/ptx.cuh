@@ -1,5 +1,5 @@
 // Wrappers for the PTX instructions that the kernel uses directly: mbarriers, named barriers, asynchronous copies,
-// proxy fences and tensor cores. group.cuh and block.cuh include it, and through them every role.
+// proxy fences and tensor cores. group.cuh and collectives.cuh include it, and through them every role.
 //
 // mbarriers are used through PTX, with their memory orders in each docstring, because cuda::barrier in CCCL 3.0.1 has
 // two defects in its block-scope parity wait: a suspend hint that is never initialised, and a missing memory clobber.

@@ -1,5 +1,5 @@
-// The compute and store roles of a compiled run, and the loop in which the load and store warps wait for runs. executor.cuh
-// includes it. The control and load roles are in control.cuh and load.cuh.
+// The compute and store roles of a compiled run, and serve_compiled_run(), in which the load and store warps play their roles
+// once. executor_shared.cuh includes it. The control and load roles are in control.cuh and load.cuh.
 #pragma once
 
 #include "bare.cuh"

@@ -95,8 +95,8 @@ class LoadRole {
       for (std::uint32_t at = 0; at < task.constant_bytes; at += kPageBytes) {
         const std::uint32_t left = task.constant_bytes - at, bytes = left < kPageBytes ? left : kPageBytes;
         if (!make_room<kLean>(place)) return false;
-        // As much as possible is done before the wait for an earlier page: between that and the next request fewer pages
-        // are under way than might be. expect_bytes(): release, block scope; pairs with PageOperands::consumer_wait().
+        // As much as possible is done before the wait for an earlier page: any delay between the landing of that page and the
+        // next request leaves the memory idle. expect_bytes(): release, block scope; pairs with PageOperands::consumer_wait().
         if (kLean || place.bulk) ptx::expect_bytes(place.roles.page_full[place.fill.slot()], bytes);
         const bool goes_on = make_way<kLean>(place);
         ask<kLean>(place, from + at, bytes, goes_on);  // also if the role is to leave: the barrier expects the bytes

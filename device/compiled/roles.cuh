@@ -1,5 +1,5 @@
-// The warp roles of a compiled run, and the shared memory through which they synchronise. page.cuh, handoff.cuh,
-// dependents.cuh and control.cuh include it.
+// The warp roles of a compiled run, and the shared memory through which they synchronise. page.cuh, handoff.cuh and
+// control.cuh include it.
 //
 //   fetches instructions,
 //   waits for predecessors                   handoff_full, computed

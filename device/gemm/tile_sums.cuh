@@ -1,4 +1,4 @@
-// The sums of a tile in registers, and what becomes of them. gemm.cuh includes it.
+// The sums of a tile in registers, and what becomes of them. stages.cuh and tile_store.cuh include it.
 //
 // A warp has 16 rows of the tile and all its columns: value 4 j + 2 h + i of a thread is row lane / 4 + 8 h, column
 // 8 j + 2 (lane % 4) + i. Tensor cores give them so, by wgmma and by mma.

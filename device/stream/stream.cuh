@@ -1,4 +1,4 @@
-// How the threads of a block pass over arrays in stream() and stream_reduce(). collectives.cuh includes it. It is plain C++ and
+// How the threads of a block pass over arrays in stream() and stream_reduce(). stream_ring.cuh includes it. It is plain C++ and
 // is given its access to memory, so that tests run it with one of theirs.
 //
 // A thread loads a batch of vectors, of up to 16 bytes of each array, before it uses the first of them: memory has enough to do

@@ -1,5 +1,5 @@
 // The core of a runtime holds all its parts. The Runtime and its handles (executables, runs, buffers) share the
-// ownership of the core, so its memory lives until the last of them is gone. Included by the sources of host/api alone.
+// ownership of the core, so its memory lives until the last of them is gone. The sources of api/, futures/ and gemm/ have it.
 #pragma once
 
 #include "../base/process.hpp"

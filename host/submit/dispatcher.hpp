@@ -5,9 +5,9 @@
 //   KernelLifetime  launch and park, and whether the kernel still runs
 //   Ending          runs that have finished, are cancelled, or can no longer succeed
 //
-// The thread that holds the mutex writes the inbox. A thread that submits while the backlog is empty does that itself
-// (the direct path, about 0.1 us). Otherwise it leaves the run in the backlog's lock-free queue, and the dispatcher's
-// thread does the rest.
+// Runs are written to the inbox under the mutex; single tasks take an entry of it without. A thread that submits while the
+// backlog is empty does that itself (the direct path, about 0.1 us). Otherwise it leaves the run in the backlog's lock-free
+// queue, and the dispatcher's thread does the rest.
 #pragma once
 
 #include <atomic>

@@ -2,7 +2,7 @@
 //
 // Each run has its own bank of counters, so overlapping runs of one executable cannot satisfy each other's waits. The
 // last predecessor to arrive re-arms the counter before it publishes the task, so a bank needs no reset between
-// iterations and runs (README.md). The finisher (runtime/dynamic/finish.hpp) and spawn() include this header.
+// iterations and runs (README.md). runtime/dynamic/long_finish.hpp and runtime/ready/spawn.hpp include this header.
 #pragma once
 
 #include <cstdint>

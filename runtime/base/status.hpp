@@ -82,20 +82,20 @@ constexpr StatusText describe_part(Status status) {
       return {"a task waited in block.spin() for longer than Options::check_budget",
               "see that the task before it puts all words, with block.stamp(), before it calls sent()"};
     default:
-      return {"a task failed with its own code", "look up the code in the task named here"};
+      return {"a task failed with a code that this library does not know", "build the program and the library from one source"};
   }
 }
 }  // namespace detail
 
-/// The text of a code. All codes above the library's own share one.
+/// The text of a code. Those of block.fail(), from kUserStatus on, share one.
 constexpr StatusText describe(Status status) {
-  switch (status) {
+  switch (static_cast<std::uint32_t>(status) >= kUserStatus ? Status::task_failed : status) {
     case Status::ok:
       return {"ok", ""};
     case Status::cancelled:
       return {"the run was cancelled", "submit it again if its results are still wanted"};
     case Status::task_failed:
-      return {"a task called block.fail()", "look up the code in the task named here"};
+      return {"a task failed with its own code", "look up the code in the task named here"};
     case Status::scratch_exhausted:
       return {"a task asked for more scratch memory than a block has", "raise Options::scratch_bytes"};
     case Status::stream_stalled:

@@ -1,5 +1,6 @@
-// Operand streams: what a worker's tasks read and no task writes, laid out in the order of use. This is the manual of
-// tuned tasks; the kernel's roles, the CPU workers and Graph::add() follow it.
+// Operands: what a task reads page by page, fetched ahead. Constant operands are written by no task, and packed at load() in
+// the order of use; dependent operands are written by other tasks, and fetched in each pass. This is the manual of tuned tasks;
+// the kernel's roles, the CPU workers and Graph::add() follow it.
 //
 // Constant operands. A task type with operands says how many bytes they take, and packs them once, when its graph is
 // compiled:
@@ -10,7 +11,7 @@
 // In a compiled run its compute part takes them page by page. They were fetched long before, while other tasks ran:
 //
 //   template <class Block, class Operands>
-//   __device__ void compute(Block& block, Operands& operands) const {
+//   FLYWHEEL_TASK void compute(Block& block, Operands& operands) const {
 //     while (const unsigned char* page = operands.consumer_wait()) { ... use it ...; operands.consumer_release(); }
 //   }
 //
@@ -37,7 +38,7 @@
 // Store part. A GPU task may leave its end to the store warp, while the compute warps go on to the next task:
 //
 //   compute:  float* sums = block.template producer_acquire<float>(); ... write a share of it ...; block.producer_commit();
-//   template <class Block> __device__ void store(Block& block) const {
+//   template <class Block> requires Block::kOnGpu FLYWHEEL_TASK void store(Block& block) const {
 //     while (const float* sums = block.template consumer_wait<float>()) { ... write results ...; block.consumer_release(); }
 //   }
 //

@@ -1,5 +1,5 @@
-// Phased runs: all workers take part in each phase and cross a boundary, the grid barrier, between phases. GpuBlock
-// (device/block.cuh) and CpuBlock (cpu/block.hpp) include this header; the executors call run_phases().
+// Phased runs: all workers take part in each phase and cross a boundary, the grid barrier, between phases. The executors call
+// run_phases(); in the run that packs operands, pack_operands(). device/collectives.cuh and cpu/block.hpp include it.
 #pragma once
 
 #include "../dynamic/suspend.hpp"

@@ -1,5 +1,5 @@
 // Finishing a task: the worker arrives at the counters of its successors; the last predecessor to arrive makes a
-// successor ready. The worker's loop (worker.hpp) includes this header. Finisher is the short way, for a task that
+// successor ready. The worker's loop calls it; chain.hpp includes this header. Finisher is the short way, for a task that
 // nothing happened to and that has one simple successor or ends its run; LongFinish does the rest.
 #pragma once
 
@@ -7,7 +7,8 @@
 
 namespace flywheel::detail {
 
-/// Of finish_with_successors(), in place of a successor: the awaiter has finished the task and perhaps others.
+/// What finish_with_successors() returns in place of a successor when the awaiter has finished the task, and perhaps others
+/// after it.
 inline constexpr std::uint64_t kAwaitedEnd = kEmptyMailbox - 1;
 
 /// Whether the worker may await a successor now, see awaited.hpp. One without another predecessor is not waited for, so it may
@@ -20,9 +21,9 @@ FLYWHEEL_TASK inline bool may_await(const LocalWork& work, const PrefetchedTask&
   return (header.predecessors_of_edge() == 1 ? task.level : kPriorities - 1) <= task.waits_at;
 }
 
-// Two functions, neither of which calls the other: a sink has few registers to save. What is saved comes back from L2, since
-// the arrival empties L1. `Awaiter`: of the executor, finishes the task and those that the worker awaits behind it; false if it
-// has finished none.
+// The two functions are separate because a sink needs few registers, and each that is saved around the call is read back from
+// L2: the arrival empties L1. `Awaiter`: of the executor, finishes the task and those that the worker awaits behind it; false
+// if it has finished none.
 template <class P, class Awaiter>
 FLYWHEEL_COLD std::uint64_t finish_with_successors(const DeviceState& dev, std::uint32_t id, LocalWork& work,
                                                    const PrefetchedTask& task, const TaskSlot* behind, std::uint64_t kept,

@@ -61,8 +61,8 @@ FLYWHEEL_TASK constexpr PollFor many_like(const Front& front) {
                                        : PollFor::many_long;
 }
 
-/// Where the lanes lay out what the leading lane handles, and what that lane keeps: shared memory on the GPU, of which task
-/// bodies have the less.
+/// The inbox poller's buffers: unpacked messages, and the leading lane's state. On a GPU they are in shared memory, and each
+/// byte here is one less for task bodies.
 struct PollerBuffer {
   static constexpr std::uint32_t kNoSpread = ~0u;
   static constexpr std::uint32_t kSpreadWakeUp = ~0u - 1;

@@ -133,18 +133,18 @@ struct IdleSlot {
 
   FLYWHEEL_TASK void enroll() const {
     if (!direct_slot) return idle.enroll(worker);
-    // Release: pairs with the acquire exchange in offer_directly(). The poller overwrites the slot after the worker has
+    // Release: pairs with the acquire exchange in claim_direct_slot(). The poller overwrites the slot after the worker has
     // emptied `item` and read `run`.
     P::block(direct_slot->waiting).store(1, Order::release);
   }
   /// True if the worker was still enrolled: no item will arrive. False if a producer has claimed it.
   FLYWHEEL_TASK bool withdraw() const {
-    // Relaxed: pairs with the exchange in offer_directly(); exactly one of the two finds 1. On success there is nothing
+    // Relaxed: pairs with the exchange in claim_direct_slot(); exactly one of the two finds 1. On success there is nothing
     // to read; otherwise peek() acquires the item.
     return direct_slot ? P::block(direct_slot->waiting).exchange(0, Order::relaxed) == 1 : idle.withdraw(worker);
   }
   /// Polls up to `polls` times and returns the item that has arrived, or kEmptyMailbox. Acquire: pairs with the release in
-  /// IdleSet::deliver() or offer_directly().
+  /// IdleSet::deliver() or deliver_directly().
   FLYWHEEL_TASK std::uint64_t peek(std::uint32_t polls) const {
     return direct_slot ? peek_direct_slot(polls) : peek_mailbox(polls);
   }
@@ -156,12 +156,12 @@ struct IdleSlot {
   }
   FLYWHEEL_TASK void empty() const {
     if (!direct_slot) return idle.empty(worker);
-    // Relaxed: pairs with the store of `item` in offer_directly(); enroll() releases this store to it.
+    // Relaxed: pairs with the store of `item` in deliver_directly(); enroll() releases this store to it.
     P::block(direct_slot->item).store(kEmptyMailbox, Order::relaxed);
   }
 
  private:
-  /// Acquire: pairs with the release in offer_directly(). The task's inputs and `run` come with the item.
+  /// Acquire: pairs with the release in deliver_directly(). The task's inputs and `run` come with the item.
   FLYWHEEL_TASK std::uint64_t peek_direct_slot(std::uint32_t polls) const {
     std::uint64_t item = kEmptyMailbox;
     FLYWHEEL_ROLLED

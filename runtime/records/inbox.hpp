@@ -66,7 +66,7 @@ FLYWHEEL_TASK inline void take_followed_runs(FollowedRuns& all, const Message& m
   else memcpy(&all, message.carried + kFollowedRunsAt, sizeof all);
 }
 
-/// Bytes of parameters that travel in the message of a run with these flags; longer bits lie in DeviceState::params.
+/// Bytes of parameters that travel in the message of a run with these flags; longer parameters are in DeviceState::params.
 FLYWHEEL_TASK constexpr std::uint32_t most_carried(std::uint32_t flags) {
   return flags & kFollows ? kFollowedRunsAt : kInlineBytes;
 }
@@ -124,7 +124,7 @@ inline constexpr std::uint32_t kMaskWords =
 inline constexpr std::uint32_t kMostPacked = kMaskWords + kMessageWords;
 static_assert(kMessageWords <= 64);
 
-/// How many words of a message each lane holds at most, and of the packed bits behind the first kFirstWords.
+/// How many words of a message each lane holds at most, and of the packed words after the first kFirstWords.
 template <class P>
 FLYWHEEL_TASK constexpr std::uint32_t message_words_each() {
   return (kMessageWords + P::lanes() - 1) / P::lanes();
@@ -195,7 +195,7 @@ class MessageMasks {
   FLYWHEEL_TASK std::uint32_t size() const { return kMaskWords + count_bits(bits_); }
   FLYWHEEL_TASK bool is_usual(std::uint32_t i) const { return i >= kMessageWords || !(bits_ >> i & 1); }
   FLYWHEEL_TASK bool has_usual(std::size_t offset) const { return is_usual(static_cast<std::uint32_t>(offset / 4)); }
-  /// Where word i of the message is among the packed bits, if it is; else 0.
+  /// Where word i of the message is among the packed words, if it is; else 0.
   FLYWHEEL_TASK std::uint32_t place_of(std::uint32_t i) const { return is_usual(i) ? 0 : place_at(i); }
   /// The same; else any place up to size().
   FLYWHEEL_TASK std::uint32_t place_at(std::uint32_t i) const {

@@ -2,6 +2,7 @@
 import os
 import re
 
+from include_claims import false_claims
 from room_rules import room_leaks
 from source_text import CPP, LIBRARY, ROOMS, blank, files, is_cpp, line_of, read, room_of
 
@@ -170,7 +171,8 @@ def leaks(root):
         return [f"{root}: holds no library; name the root of the tree"]
     present = set(paths)
     found = [*top_level_leaks(paths), *misplaced_files(paths), *kernel_leaks(root, paths), *half_merged(root, paths),
-             *room_leaks(root, paths)]
+             *room_leaks(root, paths),
+             *false_claims({path: read(root, path) for path in paths if room_of(path) in LIBRARY and is_cpp(path)})]
     for path in filter(is_cpp, paths):
         if room_of(path) in MAY_INCLUDE:
             text = read(root, path)

@@ -36,6 +36,7 @@ LEAKS = [
     ("an app's room includes a later one", "apps/llama/checkpoint/a.hpp", '#include "apps/llama/tuned/graph.hpp"\n'),
     ("a submitter gets the scheduler", "host/futures/run.hpp", '#include "runtime/dynamic/worker.hpp"\n'),
     ("a submitter gets the device state", "host/futures/run.hpp", '#include "runtime/records/device_state.hpp"\n'),
+    ("a header names who does not include it", "device/a.cuh", "// A header. worker.cuh includes it.\n"),
     ("device includes CPU workers", "device/a.cuh", '#include "runtime/cpu/executor.hpp"\n'),
 ]
 
