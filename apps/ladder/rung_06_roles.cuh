@@ -33,8 +33,8 @@ struct Roles {
     Stage stages[kStages];
     float c[kBlockRows * kColumns];
     flywheel::RingBarriers<kStages> steps;
-    flywheel::RingBarriers<1> tiles;  // of C, on their way out
-    std::uint64_t own_half[kStages];  // rung 9
+    flywheel::RingBarriers<1> tiles;         // of C, on their way out
+    flywheel::RingBarriers<kStages> halves;  // rung 9: of B, that this block has loaded itself
   };
   static constexpr std::size_t kAlign = 1024;  // of boxes with a swizzle
   static constexpr std::size_t kSharedBytes = sizeof(Shared) + kAlign;

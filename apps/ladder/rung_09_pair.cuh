@@ -29,7 +29,8 @@ struct Pair {
     const unsigned rank = rank_in_pair();
     Roles::Steps at(shared.steps);
     for (int step = 0; step < count; ++step, at.next()) {
-      wait_in_pair(shared.own_half[at.stage()], at.parity());
+      wait_in_pair(shared.halves.full[at.stage()], at.parity());
+      fence_for_copies();
       float* const half = shared.stages[at.stage()].b[rank];
       copy_to_peer(of_peer(half), half, kRightBytes, of_peer(&at.full()));
     }
@@ -39,11 +40,11 @@ struct Pair {
   __device__ static void load(Roles::Shared& shared, const Maps& maps, int first, int pairs, int stride, int steps,
                               const At& order) {
     const auto rank = static_cast<int>(rank_in_pair());
-    Roles::Steps at(shared.steps);
+    Roles::Steps at(shared.steps), halves(shared.halves);
     for (int pair = first; pair < pairs; pair += stride) {
       const int2 place = order(pair);
       const int column = place.y * Roles::kColumns + rank * kBoxColumns;
-      for (int step = 0; step < steps; ++step, at.next()) {
+      for (int step = 0; step < steps; ++step, at.next(), halves.next()) {
         Roles::Stage& stage = shared.stages[at.stage()];
         acquire(at);
         // Without multicast the own half completes a barrier of its own, so that it can be handed on.
@@ -53,8 +54,8 @@ struct Pair {
         if constexpr (kMulticast) {
           copy_box_to_both(stage.b[rank], maps.b, column, step * kDepth, at.full());
         } else {
-          expect_half(shared.own_half[at.stage()]);
-          copy_box(stage.b[rank], maps.b, column, step * kDepth, shared.own_half[at.stage()]);
+          halves.producer_expect(kRightBytes);
+          copy_box(stage.b[rank], maps.b, column, step * kDepth, halves.full());
         }
       }
     }
@@ -66,19 +67,12 @@ struct Pair {
         shared, first, pairs, stride, steps,
         [&](const Roles::Steps& at) {
           wait_in_pair(at.full(), at.parity());
-          if constexpr (!kMulticast) wait_in_pair(shared.own_half[at.stage()], at.parity());
+          if constexpr (!kMulticast) wait_in_pair(shared.halves.full[at.stage()], at.parity());
         },
         [](const Roles::Steps& at) {
           at.consumer_release();
           arrive_at_peer(of_peer(&at.empty()));
         });
-  }
-
- private:
-  /// Release, block scope: pairs with share() and compute().
-  __device__ static void expect_half(std::uint64_t& barrier) {
-    cuda::ptx::mbarrier_arrive_expect_tx(cuda::ptx::sem_release, cuda::ptx::scope_cta, cuda::ptx::space_shared, &barrier,
-                                         static_cast<std::uint32_t>(kRightBytes));
   }
 };
 
@@ -90,8 +84,7 @@ __global__ void __launch_bounds__(Roles::kThreads, 1)
   if (threadIdx.x == 0) {
     flywheel::begin_ring(shared.steps, 1, 2 * Roles::kComputeWarps);
     flywheel::begin_ring(shared.tiles, Roles::kComputeWarps, 1);
-    for (std::uint64_t& barrier : shared.own_half) cuda::ptx::mbarrier_init(&barrier, 1);
-    cuda::ptx::fence_mbarrier_init(cuda::ptx::sem_release, cuda::ptx::scope_cluster);
+    flywheel::begin_ring(shared.halves, 1, 1);
   }
   sync_pair();  // the barriers of both blocks are there
   const int warp = static_cast<int>(threadIdx.x) / 32;
