@@ -40,6 +40,7 @@ struct ConjugateGradient {
   /// Iterations between two refreshes. With 200, the iterations to a residual of 1e-8, 1e-10 and 1e-12 on grids of 128 and 256
   /// squared are those of the usual way; without, those to 1e-12 were more by half. A refresh has the work of four iterations.
   static constexpr std::uint32_t kRefresh = 200;
+  static constexpr bool kCompiled = false;  // a grid task is in no compiled graph
 
   Csr a;
   const double* b;

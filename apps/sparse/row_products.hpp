@@ -73,7 +73,7 @@ class RowProducts {
     constexpr std::uint32_t kRows =
         Block::kLanes;  // of a warp at a time: all lanes have a row in f, even if some share one here
     for (std::uint32_t at = static_cast<std::uint32_t>(block.warp()) * kRows; at < count_; at += Block::kWarps * kRows) {
-      const double product = lanes_ == 1 ? sum_of(v, at + lane, 0) : shared_sums(block, v, at, lane);
+      const double product = product_of_lane(block, v, at, lane);
       if (at + lane < count_) f(at + lane, product);
     }
   }
@@ -98,7 +98,7 @@ class RowProducts {
 
   /// The products of a warp's rows from `at` on, each lane's own: lanes_ lanes share a row, so it takes lanes_ steps.
   template <class Block>
-  FLYWHEEL_TASK double shared_sums(Block& block, const double* v, std::uint32_t at, std::uint32_t lane) const {
+  FLYWHEEL_TASK double product_of_lane(Block& block, const double* v, std::uint32_t at, std::uint32_t lane) const {
     const std::uint32_t rows = Block::kLanes / lanes_;  // of a step
     double own = 0;
     for (std::uint32_t step = 0; step < lanes_; ++step) {
@@ -115,15 +115,16 @@ class RowProducts {
     double sum = 0;
     if (i >= count_) return sum;
     const std::uint32_t end = offsets_[i + 1] - first_entry_;
+#ifdef __CUDA_ARCH__
+#pragma unroll 1  // the loads of one turn are many enough, and the code is less
+#endif
     for (std::uint32_t e = offsets_[i] - first_entry_ + from; e < end; e += kAhead * lanes_) {
       double value[kAhead], factor[kAhead];
-#pragma unroll
       for (std::uint32_t k = 0; k < kAhead; ++k) {
         const std::uint32_t one = e + k * lanes_;
         value[k] = one < end ? values_[one] : 0;
         factor[k] = one < end ? v[columns_[one]] : 0;
       }
-#pragma unroll
       for (std::uint32_t k = 0; k < kAhead; ++k) sum += value[k] * factor[k];
     }
     return sum;
