@@ -9,6 +9,8 @@
 //
 // The price is rounding: recurrences drift away from what they stand for. So every kRefresh iterations, and before it stops,
 // the solver computes r, s, w and z anew from x and p, and goes on with the same p. What ends a solve is the true residual.
+// Near the last digits of double it takes more iterations than the usual way: 271 for 186 to 1e-11, for a random graph of 5,000
+// vertices with 1e-4 on the diagonal.
 #pragma once
 
 #include <flywheel/task.cuh>
@@ -37,8 +39,8 @@ struct ConjugateGradient {
   /// The code of block.fail() where p . A p is no positive number: A is not positive definite, A or b holds what is no number,
   /// or the residual asked for is less than double can give.
   static constexpr std::uint32_t kNotPositive = 1;
-  /// Iterations between two refreshes. With 200, the iterations to a residual of 1e-8, 1e-10 and 1e-12 on grids of 128 and 256
-  /// squared are those of the usual way; without, those to 1e-12 were more by half. A refresh has the work of four iterations.
+  /// Iterations between two refreshes, of which each has four products. With 200, the iterations to 1e-8, 1e-10 and 1e-12 on
+  /// grids of 128 and 256 squared are those of the usual way. Without, a grid of 512 squared took 4,702 to 1e-12, for 1,945.
   static constexpr std::uint32_t kRefresh = 200;
   static constexpr bool kCompiled = false;  // a grid task is in no compiled graph
 
@@ -97,7 +99,8 @@ class CgWorker {
 
   /// One iteration, with one meeting. False: the run ends.
   FLYWHEEL_TASK bool iterate() {
-    // After a drift p says nothing about the r that there is: the method begins anew from there.
+    // After a drift p says nothing about the r that there is, and the method begins anew. Going on with p, it did not come to
+    // an end for the random graph of 5,000 vertices.
     const bool goes_on = iterations_ && !(turn_ == 0 && drifted_);
     const double beta = goes_on ? rr_ / rr_before_ : 0;
     const double p_a_p = turn_ ? wr_ - beta * rr_ / alpha_ : wr_ + beta * (2 * rs_ + beta * ps_);

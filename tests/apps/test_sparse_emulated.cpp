@@ -98,6 +98,19 @@ TEST_CASE("sparse, emulated: Poisson's equation, with refreshes on the way") {
   });
 }
 
+TEST_CASE("sparse, emulated: recurrences that have drifted away are not gone on with") {
+  on_both([](Runtime& rt) {
+    const Matrix a = random_laplacian(5000, 1e-4, 1);
+    const std::vector<double> b = drawn_vector(a.rows(), 5);
+    CgSystem system(rt, a, 1e-11, kMost, kAllScratch);
+    system.set(b);
+    system.run();
+    CHECK(system.solved().converged == 1);
+    CHECK(residual_of(a, system.x(), b) <= 1.01e-11);
+    CHECK(system.solved().iterations <= 3 * solve_plainly(a, b, 1e-11, kMost).iterations);
+  });
+}
+
 TEST_CASE("sparse, emulated: one row has as many entries as all others") {
   on_both([](Runtime& rt) {
     check_solve(rt, arrow(2), 1e-10, kAllScratch, 1);
