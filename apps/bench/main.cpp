@@ -55,6 +55,7 @@ std::vector<Measurement> all_rows(const Effort& effort, bool on_gpu, std::uint64
   for (Measurement& row : gemm_rows(effort)) rows.push_back(std::move(row));
   for (Measurement& row : queue_rows(effort)) rows.push_back(std::move(row));
   for (Measurement& row : phase_rows(effort)) rows.push_back(std::move(row));
+  for (Measurement& row : cg_rows(effort)) rows.push_back(std::move(row));
   for (Measurement& row : yield_rows(effort)) rows.push_back(std::move(row));
   return rows;
 }

@@ -30,6 +30,9 @@ std::vector<measure::Measurement> queue_rows(const measure::Effort& effort);
 /// Computations that take turns over one array with all workers meeting in between, beside launches and a CUDA graph (ms), and
 /// a softmax in two stages (GB/s).
 std::vector<measure::Measurement> phase_rows(const measure::Effort& effort);
+/// Systems of equations by conjugate gradient, until they are solved, and cuSPARSE and cuBLAS in a CUDA graph beside them where
+/// both are found (ms). The residual of each answer is computed anew. On a GPU alone.
+std::vector<measure::Measurement> cg_rows(const measure::Effort& effort);
 /// How long a neighbour on the GPU waits for the runtime to yield, and what yielding costs.
 std::vector<measure::Measurement> yield_rows(const measure::Effort& effort);
 
