@@ -27,11 +27,12 @@ void check_told(const std::string& source, std::initializer_list<std::string_vie
 
 TEST_CASE("chat template: what is wrong is told with its line and a remedy") {
   check_told("a\n\n{{ 1 | bogus }}", {"line 3", "the filter 'bogus'", "mend the template, or name another with --template"});
-  check_told("{% include 'x' %}", {"line 1", "{% include %}", "for, if, set, macro"});
+  check_told("{% include 'x' %}", {"line 1", "{% include %}", "for, if, set, macro, call"});
   check_told("{% if true %}\nx", {"line 2", "expects {% endif %}", "the end of the template"});
   check_told("{{ nothing.name }}", {"'nothing' is undefined", "has no attribute 'name'"});
   check_told("{{ 'a' is odd2 }}", {"the test 'odd2'"});
-  check_told("{{ f(*x) }}", {"unpacks arguments"});
+  check_told("{{ dict(**5) }}", {"unpacks an integer"});
+  check_told("{% call 5 %}{% endcall %}", {"without a call of a macro"});
   check_told("{{ 'a\n }}", {"a string without its end"});
   check_told("{{ \xff }}", {"the byte 255"});
   check_told("{{ 99999999999999999999 }}", {"too large"});

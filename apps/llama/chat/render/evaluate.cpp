@@ -6,6 +6,18 @@
 
 namespace llama::jinja {
 
+namespace {
+
+void unpack_named(const Value& mapping, Arguments& arguments) {
+  if (!mapping.is_dict()) throw Problem(std::string("unpacks ") + kind_of(mapping) + " with '**', which is no mapping");
+  for (const auto& [key, value] : mapping.dict().entries) {
+    if (!key.is_text()) throw Problem(std::string("names an argument by ") + kind_of(key));
+    arguments.named.emplace_back(key.text(), value);
+  }
+}
+
+}  // namespace
+
 /// A problem gets the line of the innermost node that it is met in.
 Value Renderer::evaluate(const Expression& node, const ScopePointer& scope) {
   const Level level(open_);
@@ -55,6 +67,8 @@ Value Renderer::evaluated(const Expression& node, const ScopePointer& scope) {
     case Kind::kAnd:
     case Kind::kOr:
       return of_logic(node, scope);
+    case Kind::kUnpack:
+      throw Problem("unpacks '*' outside of arguments");
     case Kind::kChoice:
       return child(is_true(child(1)) ? 0 : 2);
   }
@@ -96,8 +110,14 @@ Arguments Renderer::arguments_of(const Expression& node, const ScopePointer& sco
   Arguments arguments;
   const std::size_t first_named = node.children.size() - node.names.size();
   for (std::size_t i = 1; i < node.children.size(); ++i) {
+    if (node.children[i].kind == Expression::Kind::kUnpack) {
+      for (Value& item : items_of(budget_, evaluate(node.children[i].children[0], scope)))
+        arguments.positional.push_back(std::move(item));
+      continue;
+    }
     Value value = evaluate(node.children[i], scope);
-    if (i < first_named) arguments.positional.push_back(std::move(value));
+    if (i >= first_named && node.names[i - first_named] == kUnpackNamed) unpack_named(value, arguments);
+    else if (i < first_named) arguments.positional.push_back(std::move(value));
     else arguments.named.emplace_back(node.names[i - first_named], std::move(value));
   }
   return arguments;

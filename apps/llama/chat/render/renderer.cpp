@@ -76,6 +76,9 @@ Renderer::Flow Renderer::run(const Statement& statement, const ScopePointer& sco
     case Kind::kScope:
       run(statement.bodies[0], std::make_shared<Scope>(scope));
       break;
+    case Kind::kCall:
+      run_call(statement, scope);
+      break;
     case Kind::kFilter:
       out_.add(printed(budget_, filtered_body(statement, scope)));
       break;
@@ -158,6 +161,18 @@ void Renderer::assign_names(const std::vector<std::string>& names, const Value& 
   for (std::size_t i = 0; i < names.size(); ++i) scope->set(budget_, names[i], items[i]);
 }
 
+/// The macro that bodies[0] defines is what the one that is called knows as caller().
+void Renderer::run_call(const Statement& statement, const ScopePointer& scope) {
+  const auto inner = std::make_shared<Scope>(scope);
+  run(statement.bodies[0], inner);
+  const Expression& call = statement.expressions[0];
+  const Value callee = evaluate(call.children[0], scope);
+  if (!callee.is_callable()) throw Problem(std::string("calls ") + kind_of(callee) + ", which is no macro");
+  Arguments arguments = arguments_of(call, scope);
+  arguments.named.emplace_back(kCaller, *inner->find(budget_, kCaller));
+  out_.add(printed(budget_, callee.callable().call(budget_, arguments)));
+}
+
 std::string Renderer::captured(const Body& body, const ScopePointer& scope) {
   TextBuilder outer = std::exchange(out_, TextBuilder(budget_));
   run(body, scope);
@@ -174,8 +189,13 @@ Value Renderer::filtered_body(const Statement& statement, const ScopePointer& sc
 /// A parameter that is not given has its default, which sees the parameters before it, or is undefined.
 Value Renderer::call_macro(const Statement& macro, const ScopePointer& around, const Arguments& arguments) {
   const Level level(open_);
-  const Given given(macro.text, arguments, macro.names);
+  Arguments own = arguments;
   const auto inner = std::make_shared<Scope>(around);
+  if (!own.named.empty() && own.named.back().first == kCaller) {
+    inner->set(budget_, kCaller, own.named.back().second);
+    own.named.pop_back();
+  }
+  const Given given(macro.text, own, macro.names);
   const std::size_t first_default = macro.names.size() - macro.expressions.size();
   for (std::size_t i = 0; i < macro.names.size(); ++i) {
     Value value = undefined("the argument '" + macro.names[i] + "' was not given");

@@ -59,6 +59,7 @@ class Renderer {
   void define_macro(const Statement& statement, const ScopePointer& scope);
   void assign(const Target& target, const Value& value, const ScopePointer& scope);
   void assign_names(const std::vector<std::string>& names, const Value& value, const ScopePointer& scope);
+  void run_call(const Statement& statement, const ScopePointer& scope);
   std::string captured(const Body& body, const ScopePointer& scope);
   Value filtered_body(const Statement& statement, const ScopePointer& scope);
   Value call_macro(const Statement& macro, const ScopePointer& around, const Arguments& arguments);

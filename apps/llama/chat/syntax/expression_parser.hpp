@@ -47,6 +47,7 @@ class ExpressionParser {
   bool begins_test_argument() const;
   std::string dotted_name();
   void arguments(Expression& node);
+  Expression unpacked();
   Expression binary(Rule operand, std::initializer_list<const char*> operators);
   Expression make(Kind kind, std::vector<Expression> children, std::string name = "");
   void update_depth(Expression& node) const;

@@ -29,6 +29,7 @@ struct Expression {
     kAnd,
     kOr,
     kChoice,  // child if child else child
+    kUnpack,  // *child, among arguments
   };
   Kind kind = Kind::kLiteral;
   int line = 0;
@@ -38,6 +39,9 @@ struct Expression {
   std::vector<Expression> children{};
   std::vector<std::string> names{};  // of kCall, kFilter and kTest: of the arguments by name, which are the last children
 };
+
+/// In the place of an argument's name: a mapping, each entry of which is an argument by name.
+inline constexpr const char* kUnpackNamed = "**";
 
 /// What `set` and a loop give a value to: names, or a member of a namespace.
 struct Target {
@@ -55,6 +59,7 @@ struct Statement {
     kSetBlock,  // target = bodies[0], through the filters of expressions[0], whose innermost name is ""
     kMacro,     // text(names), the last expressions are their defaults; bodies[0]
     kScope,     // bodies[0]
+    kCall,      // expressions[0], a call of a macro to which bodies[0] is known as caller()
     kFilter,    // bodies[0], through the filters of expressions[0]
     kBreak,
     kContinue,
@@ -67,6 +72,8 @@ struct Statement {
   std::vector<Expression> expressions{};
   std::vector<std::vector<Statement>> bodies{};
 };
+
+inline constexpr const char* kCaller = "caller";
 
 using Body = std::vector<Statement>;
 

@@ -58,10 +58,15 @@ class Parser {
   }
 
   Statement block() {
-    static constexpr std::pair<std::string_view, Rule> kRules[] = {
-        {"for", &Parser::loop},         {"if", &Parser::branch},          {"set", &Parser::set},
-        {"macro", &Parser::macro},      {"filter", &Parser::filter},      {"generation", &Parser::generation},
-        {"break", &Parser::loop_break}, {"continue", &Parser::loop_break}};
+    static constexpr std::pair<std::string_view, Rule> kRules[] = {{"for", &Parser::loop},
+                                                                   {"if", &Parser::branch},
+                                                                   {"set", &Parser::set},
+                                                                   {"macro", &Parser::macro},
+                                                                   {"call", &Parser::call},
+                                                                   {"filter", &Parser::filter},
+                                                                   {"generation", &Parser::generation},
+                                                                   {"break", &Parser::loop_break},
+                                                                   {"continue", &Parser::loop_break}};
     tokens_.next();
     const int line = tokens_.line();
     const auto found = std::ranges::find(kRules, tokens_.now().text, &std::pair<std::string_view, Rule>::first);
@@ -75,7 +80,7 @@ class Parser {
   [[noreturn]] void refuse_block() const {
     if (!tokens_.is(Token::Kind::kName)) tokens_.fail_for("the word of a block");
     tokens_.fail("uses {% " + tokens_.now().text +
-                 " %}, which is not known here: for, if, set, macro, filter, generation, break, continue and raw are");
+                 " %}, which is not known here: for, if, set, macro, call, filter, generation, break, continue and raw are");
   }
 
   /// The body of a block up to its end, which goes with it.
@@ -167,15 +172,33 @@ class Parser {
     made.kind = Kind::kMacro;
     made.text = target_name();
     tokens_.expect_operator("(");
+    parameters(made);
+    const int loops = std::exchange(loops_, 0);
+    made.bodies.push_back(body_up_to("endmacro"));
+    loops_ = loops;
+    return made;
+  }
+  void parameters(Statement& made) {
     while (!tokens_.skip_operator(")")) {
       if (!made.names.empty()) tokens_.expect_operator(",");
       made.names.push_back(target_name());
       if (tokens_.skip_operator("=")) made.expressions.push_back(expressions_.expression());
       else if (!made.expressions.empty()) tokens_.fail("has a parameter without a default behind one that has one");
     }
+  }
+
+  /// {% call(parameters) macro(arguments) %}.
+  Statement call(Statement made) {
+    tokens_.next();
+    made.kind = Kind::kCall;
+    Statement caller{.kind = Kind::kMacro, .line = made.line, .text = kCaller};
+    if (tokens_.skip_operator("(")) parameters(caller);
+    made.expressions.push_back(expressions_.expression());
+    if (made.expressions[0].kind != Expression::Kind::kCall) tokens_.fail("has {% call %} without a call of a macro");
     const int loops = std::exchange(loops_, 0);
-    made.bodies.push_back(body_up_to("endmacro"));
+    caller.bodies.push_back(body_up_to("endcall"));
     loops_ = loops;
+    made.bodies.emplace_back().push_back(std::move(caller));
     return made;
   }
 

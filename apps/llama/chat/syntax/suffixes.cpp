@@ -37,18 +37,28 @@ Expression ExpressionParser::subscript(Expression node) {
   return make(is_slice ? Kind::kSlice : Kind::kItem, std::move(parts));
 }
 
+/// Behind "*": a list, each element of which is an argument.
+Expression ExpressionParser::unpacked() {
+  std::vector<Expression> children;
+  children.push_back(expression());
+  return make(Kind::kUnpack, std::move(children));
+}
+
 /// Up to the closing parenthesis. Those by name come behind all others.
 void ExpressionParser::arguments(Expression& node) {
   for (bool first = true; !tokens_.skip_operator(")"); first = false) {
     if (!first) tokens_.expect_operator(",");
     if (tokens_.skip_operator(")")) break;
-    if (tokens_.is_operator("*") || tokens_.is_operator("**"))
-      tokens_.fail("unpacks arguments with '*', which is not known here");
+    if (tokens_.skip_operator("**")) {
+      node.names.push_back(kUnpackNamed);
+      node.children.push_back(expression());
+      continue;
+    }
     const bool has_name =
         tokens_.is(Token::Kind::kName) && tokens_.ahead().kind == Token::Kind::kOperator && tokens_.ahead().text == "=";
     if (!has_name && !node.names.empty()) tokens_.fail("has an argument without a name behind one with a name");
     if (has_name) node.names.push_back(tokens_.next().text), tokens_.next();
-    node.children.push_back(expression());
+    node.children.push_back(tokens_.skip_operator("*") ? unpacked() : expression());
   }
   update_depth(node);
 }
