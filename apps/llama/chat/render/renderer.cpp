@@ -6,6 +6,11 @@
 #include "apps/llama/chat/values/print.hpp"
 
 namespace llama::jinja {
+namespace {
+
+constexpr std::uint64_t kTurnSteps = 40;  // of a loop: what it makes costs as much as so many nodes
+
+}  // namespace
 
 /// A macro sees the names around its definition. It holds them weakly: they may hold the macro.
 class Macro final : public Callable {
@@ -114,22 +119,20 @@ Values Renderer::loop_items(const Statement& statement, const ScopePointer& scop
 Value Renderer::loop_state(const Values& items, std::size_t i) {
   const auto number = [](std::size_t count) { return static_cast<std::int64_t>(count); };
   const std::size_t count = items.size();
-  std::vector<Entry> entries{{"index", number(i + 1)},
-                             {"index0", number(i)},
-                             {"first", i == 0},
-                             {"last", i + 1 == count},
-                             {"length", number(count)},
-                             {"revindex", number(count - i)},
-                             {"revindex0", number(count - i - 1)}};
-  if (i > 0) entries.push_back({"previtem", items[i - 1]});
-  if (i + 1 < count) entries.push_back({"nextitem", items[i + 1]});
+  static const Value kIndex("index"), kIndex0("index0"), kFirst("first"), kLast("last"), kLength("length"), kLeft("revindex"),
+      kLeft0("revindex0"), kBefore("previtem"), kNext("nextitem");  // shared by all turns of all loops
+  std::vector<Entry> entries{{kIndex, number(i + 1)},        {kIndex0, number(i)},     {kFirst, i == 0},
+                             {kLast, i + 1 == count},        {kLength, number(count)}, {kLeft, number(count - i)},
+                             {kLeft0, number(count - i - 1)}};
+  if (i > 0) entries.push_back({kBefore, items[i - 1]});
+  if (i + 1 < count) entries.push_back({kNext, items[i + 1]});
   return std::make_shared<const Dict>(Dict{std::move(entries)});
 }
 
 Renderer::Flow Renderer::run_loop(const Statement& statement, const ScopePointer& scope) {
   const Values items = loop_items(statement, scope);
   for (std::size_t i = 0; i < items.size(); ++i) {
-    budget_.spend(16);
+    budget_.spend(kTurnSteps);
     const auto inner = std::make_shared<Scope>(scope);
     assign_names(statement.target.names, items[i], inner);
     inner->set(budget_, "loop", loop_state(items, i));

@@ -9,8 +9,8 @@
 
 namespace llama::jinja {
 
-/// Steps that are left: one for each node that is evaluated, four for each element of a new list, one for each 16 bytes of new
-/// text. So no rendering makes more than 16 bytes of text or a quarter of an element for each step.
+/// Steps that are left: one for each node that is evaluated, 40 for a turn of a loop, four for each element of a new list, one
+/// for each 16 bytes of new text. So no rendering makes more than 16 bytes of text or a quarter of an element for each step.
 class Budget {
  public:
   explicit Budget(std::uint64_t steps) : left_(steps) {}
