@@ -168,7 +168,7 @@ Value select(const Applied& call) {
   return make_list(call.budget, std::move(kept));
 }
 
-constexpr Filter kFilters[] = {
+constexpr Filter kListFilters[] = {
     {"default", fallback},
     {"d", fallback},
     {"first", first},
@@ -189,8 +189,8 @@ constexpr Filter kFilters[] = {
 }  // namespace
 
 const Filter* find_list_filter(std::string_view name) {
-  const auto found = std::ranges::find(kFilters, name, &Filter::name);
-  return found == std::end(kFilters) ? nullptr : found;
+  const auto found = std::ranges::find(kListFilters, name, &Filter::name);
+  return found == std::end(kListFilters) ? nullptr : found;
 }
 
 }  // namespace llama::jinja

@@ -170,7 +170,7 @@ Value round(const Applied& call) {
   return (method == "floor" ? std::floor(scaled) : std::nearbyint(scaled)) / scale;
 }
 
-constexpr Filter kFilters[] = {
+constexpr Filter kTextFilters[] = {
     {"trim", trim},     {"string", string},  {"safe", string},
     {"upper", upper},   {"lower", lower},    {"capitalize", capitalize},
     {"title", title},   {"length", length},  {"count", length},
@@ -182,8 +182,8 @@ constexpr Filter kFilters[] = {
 }  // namespace
 
 const Filter* find_text_filter(std::string_view name) {
-  const auto found = std::ranges::find(kFilters, name, &Filter::name);
-  return found == std::end(kFilters) ? nullptr : found;
+  const auto found = std::ranges::find(kTextFilters, name, &Filter::name);
+  return found == std::end(kTextFilters) ? nullptr : found;
 }
 
 }  // namespace llama::jinja

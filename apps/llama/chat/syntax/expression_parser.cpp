@@ -8,24 +8,24 @@
 namespace llama::jinja {
 namespace {
 
-constexpr int kMostLevels = 128;
+constexpr int kMostExpressions = 128;
 
 Expression literal(int line, Value value) {
   return {.kind = Expression::Kind::kLiteral, .line = line, .value = std::move(value)};
 }
 
 /// Counts a rule that may call itself, for as long as it is open.
-class Level {
+class OpenRule {
  public:
-  Level(int& open, const TokenStream& tokens) : open_(open) {
-    if (++open_ > kMostLevels) {
+  OpenRule(int& open, const TokenStream& tokens) : open_(open) {
+    if (++open_ > kMostExpressions) {
       --open_;
-      tokens.fail("nests expressions deeper than " + std::to_string(kMostLevels) + " levels");
+      tokens.fail("nests expressions deeper than " + std::to_string(kMostExpressions) + " levels");
     }
   }
-  ~Level() { --open_; }
-  Level(const Level&) = delete;
-  Level& operator=(const Level&) = delete;
+  ~OpenRule() { --open_; }
+  OpenRule(const OpenRule&) = delete;
+  OpenRule& operator=(const OpenRule&) = delete;
 
  private:
   int& open_;
@@ -35,7 +35,8 @@ class Level {
 
 void ExpressionParser::update_depth(Expression& node) const {
   for (const Expression& child : node.children) node.depth = std::max(node.depth, child.depth + 1);
-  if (node.depth > kMostLevels) tokens_.fail("nests expressions deeper than " + std::to_string(kMostLevels) + " levels");
+  if (node.depth > kMostExpressions)
+    tokens_.fail("nests expressions deeper than " + std::to_string(kMostExpressions) + " levels");
 }
 
 Expression ExpressionParser::make(Kind kind, std::vector<Expression> children, std::string name) {
@@ -74,7 +75,7 @@ Expression ExpressionParser::expression_or_tuple() {
 Expression ExpressionParser::without_condition() { return either(); }
 
 Expression ExpressionParser::choice() {
-  const Level level(open_, tokens_);
+  const OpenRule level(open_, tokens_);
   Expression value = either();
   while (tokens_.skip_name("if")) {
     Expression condition = either();
@@ -113,7 +114,7 @@ Expression ExpressionParser::both() {
 
 Expression ExpressionParser::negation() {
   if (!tokens_.skip_name("not")) return comparison();
-  const Level level(open_, tokens_);
+  const OpenRule level(open_, tokens_);
   std::vector<Expression> children;
   children.push_back(negation());
   return make(Kind::kNot, std::move(children));
@@ -150,7 +151,7 @@ Expression ExpressionParser::unary() { return filters_of(signed_operand()); }
 Expression ExpressionParser::signed_operand() {
   const bool is_negative = tokens_.is_operator("-");
   if (!is_negative && !tokens_.is_operator("+")) return with_suffixes(primary());
-  const Level level(open_, tokens_);
+  const OpenRule level(open_, tokens_);
   tokens_.next();
   std::vector<Expression> children;
   children.push_back(signed_operand());
@@ -159,7 +160,7 @@ Expression ExpressionParser::signed_operand() {
 }
 
 Expression ExpressionParser::primary() {
-  const Level level(open_, tokens_);
+  const OpenRule level(open_, tokens_);
   if (tokens_.is(Token::Kind::kName)) return name_or_constant();
   if (tokens_.is(Token::Kind::kString)) return string();
   if (tokens_.is(Token::Kind::kInteger) || tokens_.is(Token::Kind::kFloat)) return number();

@@ -9,7 +9,7 @@
 namespace llama::jinja {
 namespace {
 
-using Kind = Token::Kind;
+using TokenKind = Token::Kind;
 
 constexpr std::size_t kLongestTemplate = 256 << 10;
 constexpr std::size_t kLongestName = 256;  // names are compared with one another again and again
@@ -37,14 +37,14 @@ class Lexer {
 
   std::vector<Token> take() {
     while (!left_.empty()) data_and_tag();
-    add(Kind::kEnd, "");
+    add(TokenKind::kEnd, "");
     return std::move(tokens_);
   }
 
  private:
   [[noreturn]] void fail(const std::string& what) const { throw TemplateError(line_, Problem(what)); }
 
-  void add(Kind kind, std::string text) { tokens_.push_back({kind, std::move(text), line_}); }
+  void add(TokenKind kind, std::string text) { tokens_.push_back({kind, std::move(text), line_}); }
   std::string_view skip(std::size_t size) {
     const std::string_view skipped = left_.substr(0, size);
     line_ += static_cast<int>(std::ranges::count(skipped, '\n'));
@@ -72,7 +72,7 @@ class Lexer {
     std::string_view kept = data;
     if (!tag.empty() && sign == '-') kept = strip_right(data);
     else if (!tag.empty() && sign != '+' && tag != "{{") kept = without_indent(data);
-    if (!kept.empty()) add(Kind::kData, std::string(kept));
+    if (!kept.empty()) add(TokenKind::kData, std::string(kept));
     skip(data.size() + tag.size());
     if (tag.empty()) return;
     if (sign == '-' || sign == '+') skip(1);
@@ -107,17 +107,17 @@ class Lexer {
   }
 
   void output() {
-    add(Kind::kOutputBegin, "{{");
+    add(TokenKind::kOutputBegin, "{{");
     const char sign = inside_of_tag("}}", "{{");
-    add(Kind::kOutputEnd, "}}");
+    add(TokenKind::kOutputEnd, "}}");
     after_tag(sign, false);
   }
 
   void block() {
     if (is_raw()) return raw();
-    add(Kind::kBlockBegin, "{%");
+    add(TokenKind::kBlockBegin, "{%");
     const char sign = inside_of_tag("%}", "{%");
-    add(Kind::kBlockEnd, "%}");
+    add(TokenKind::kBlockEnd, "%}");
     after_tag(sign, true);
   }
 
@@ -150,7 +150,7 @@ class Lexer {
   void end_raw(std::size_t at, char sign, std::string_view rest) {
     const std::string_view data = left_.substr(0, at);
     const std::string_view kept = sign == '-' ? strip_right(data) : sign == '+' ? data : without_indent(data);
-    if (!kept.empty()) add(Kind::kData, std::string(kept));
+    if (!kept.empty()) add(TokenKind::kData, std::string(kept));
     const std::size_t end = rest.find("%}");
     if (end == rest.npos) fail("has {% endraw without its end %}");
     const char end_sign = end > 0 ? rest[end - 1] : ' ';
@@ -181,11 +181,11 @@ class Lexer {
     if (byte == '"' || byte == '\'') return string(byte);
     static constexpr std::string_view kPairs[] = {"**", "//", "==", "!=", "<=", ">="};
     for (const std::string_view pair : kPairs)
-      if (left_.starts_with(pair)) return add(Kind::kOperator, std::string(skip(2)));
+      if (left_.starts_with(pair)) return add(TokenKind::kOperator, std::string(skip(2)));
     static constexpr std::string_view kSingle = "+-*/%~<>=.:|,()[]{}";
     if (kSingle.find(byte) == kSingle.npos) fail("has " + shown(left_) + " inside a tag, which is nothing that Jinja knows");
     balance(byte, open);
-    add(Kind::kOperator, std::string(skip(1)));
+    add(TokenKind::kOperator, std::string(skip(1)));
   }
 
   static std::string shown(std::string_view text) {
@@ -207,7 +207,7 @@ class Lexer {
     const auto end = std::ranges::find_if(left_, [](char byte) { return !is_letter(byte) && !is_digit(byte); });
     const auto size = static_cast<std::size_t>(end - left_.begin());
     if (size > kLongestName) fail("has a name of more than 256 characters");
-    add(Kind::kName, std::string(skip(size)));
+    add(TokenKind::kName, std::string(skip(size)));
   }
 
   std::size_t digits_at(std::size_t at) const {
@@ -219,7 +219,7 @@ class Lexer {
 
   /// Behind a "." an integer is an index, as in "row.0.1".
   void number() {
-    const bool is_index = !tokens_.empty() && tokens_.back().kind == Kind::kOperator && tokens_.back().text == ".";
+    const bool is_index = !tokens_.empty() && tokens_.back().kind == TokenKind::kOperator && tokens_.back().text == ".";
     std::size_t size = digits_at(0);
     bool is_float = false;
     if (!is_index && size < left_.size() && left_[size] == '.' && digit_at(size + 1)) {
@@ -235,14 +235,14 @@ class Lexer {
     }
     std::string text(skip(size));
     std::erase(text, '_');
-    add(is_float ? Kind::kFloat : Kind::kInteger, text);
+    add(is_float ? TokenKind::kFloat : TokenKind::kInteger, text);
   }
 
   void string(char quote) {
     std::size_t end = 1;
     while (end < left_.size() && left_[end] != quote) end += left_[end] == '\\' ? 2 : 1;
     if (end >= left_.size()) fail("has a string without its end");
-    add(Kind::kString, without_escapes(left_.substr(1, end - 1)));
+    add(TokenKind::kString, without_escapes(left_.substr(1, end - 1)));
     skip(end + 1);
   }
 

@@ -7,8 +7,8 @@
 namespace llama::jinja {
 namespace {
 
-char upper(char letter) { return letter >= 'a' && letter <= 'z' ? static_cast<char>(letter - 'a' + 'A') : letter; }
-char lower(char letter) { return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter; }
+char upper_of(char letter) { return letter >= 'a' && letter <= 'z' ? static_cast<char>(letter - 'a' + 'A') : letter; }
+char lower_of(char letter) { return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter; }
 
 /// Where the last character begins; `text` is not empty.
 std::size_t last_character(std::string_view text) {
@@ -85,26 +85,26 @@ std::string_view strip_right(std::string_view text, std::string_view set) {
 
 std::string to_upper(std::string_view text) {
   std::string all(text);
-  std::ranges::transform(all, all.begin(), upper);
+  std::ranges::transform(all, all.begin(), upper_of);
   return all;
 }
 
 std::string to_lower(std::string_view text) {
   std::string all(text);
-  std::ranges::transform(all, all.begin(), lower);
+  std::ranges::transform(all, all.begin(), lower_of);
   return all;
 }
 
 std::string capitalized(std::string_view text) {
   std::string all = to_lower(text);
-  if (!all.empty()) all.front() = upper(all.front());
+  if (!all.empty()) all.front() = upper_of(all.front());
   return all;
 }
 
 std::string titled(std::string_view text, const std::function<bool(char previous)>& begins) {
   std::string all = to_lower(text);
   for (std::size_t i = 0; i < all.size(); ++i)
-    if (i == 0 || begins(text[i - 1])) all[i] = upper(all[i]);
+    if (i == 0 || begins(text[i - 1])) all[i] = upper_of(all[i]);
   return all;
 }
 

@@ -210,7 +210,7 @@ class BoundMethod final : public Callable {
 };
 
 template <std::size_t kSize>
-std::optional<Value> bound(const Named (&methods)[kSize], const Value& self, const std::string& name) {
+std::optional<Value> bound_method(const Named (&methods)[kSize], const Value& self, const std::string& name) {
   const auto found = std::ranges::find(methods, name, &Named::name);
   if (found == std::end(methods)) return std::nullopt;
   return Value(std::shared_ptr<const Callable>(std::make_shared<const BoundMethod>(*found, self)));
@@ -219,9 +219,9 @@ std::optional<Value> bound(const Named (&methods)[kSize], const Value& self, con
 }  // namespace
 
 std::optional<Value> method_of(const Value& value, const std::string& name) {
-  if (value.is_text()) return bound(kTextMethods, value, name);
-  if (value.is_dict()) return bound(kDictMethods, value, name);
-  if (value.is_list()) return bound(kListMethods, value, name);
+  if (value.is_text()) return bound_method(kTextMethods, value, name);
+  if (value.is_dict()) return bound_method(kDictMethods, value, name);
+  if (value.is_list()) return bound_method(kListMethods, value, name);
   return std::nullopt;
 }
 
