@@ -9,6 +9,9 @@ from pathlib import Path
 
 CORPUS = Path(__file__).resolve().parent.parent / "apps/llama/data/tinyshakespeare.txt"
 END_OF_TEXT = "<|endoftext|>"
+# Speeches: the user is Romeo, the model is Juliet.
+CHAT_TEMPLATE = ("{% for message in messages %}{{ {'user': 'ROMEO:\\n', 'assistant': 'JULIET:\\n'}[message.role] or '' }}"
+                 "{{ message.content | trim + '\\n\\n' }}{% endfor %}{% if add_generation_prompt %}JULIET:\n{% endif %}")
 
 
 def split_corpus(path):
@@ -166,6 +169,7 @@ def save_tokenizer(tokenizer, out):
 
     wrapped = PreTrainedTokenizerFast(
         tokenizer_object=tokenizer, bos_token=END_OF_TEXT, eos_token=END_OF_TEXT, model_max_length=512)
+    wrapped.chat_template = CHAT_TEMPLATE
     wrapped.save_pretrained(out)
     tokenizer.save(str(out / "tokenizer.json"), pretty=False)
 

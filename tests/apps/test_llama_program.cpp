@@ -33,7 +33,7 @@ TEST_CASE("program: a complaint leads to the help of the command that was used")
 }
 
 TEST_CASE("program: a command that there is not is named, with those that there are") {
-  const std::string_view all = "choose generate, logits, info, bench or soak";
+  const std::string_view all = "choose generate, chat, logits, info, bench or soak";
   check_refused("foo", {"there is no command 'foo'", all, "llama --help"});
   check_refused("--tokens 3", {"there is no command '--tokens'", all});
   check_refused("", {"there is no command", all});

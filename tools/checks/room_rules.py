@@ -13,7 +13,7 @@ ORDER = {
 }
 # The same of an app: its own folders.
 APP_ORDER = {
-    "apps/llama": ("checkpoint", "decode", "portable", "tuned", "bench", "cli"),
+    "apps/llama": ("checkpoint", "chat", "decode", "portable", "tuned", "bench", "cli"),
 }
 # The header of a program that only submits, the rooms whose files it brings, and of those what it does not bring.
 SUBMITTER = "host/include/flywheel/flywheel.hpp"

@@ -3,73 +3,22 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "apps/llama/checkpoint/error.hpp"
-#include "apps/llama/checkpoint/find_model.hpp"
 #include "apps/llama/checkpoint/safetensors.hpp"
-#include "apps/llama/checkpoint/tokenizer/tokenizer.hpp"
 #include "apps/llama/cli/terminal.hpp"
-#include "apps/llama/portable/generator.hpp"
-#include "apps/llama/portable/start.hpp"
-#include "apps/llama/tuned/generator.hpp"
 #include "apps/llama/tuned/options.hpp"
-#include "apps/llama/tuned/start.hpp"
 
 namespace llama {
 namespace {
-
-constexpr std::uint32_t kDefaultTokens = 256;
-
-Runtime start_for(const Setup& setup, const std::filesystem::path& folder, int texts) {
-  Options options{.target = setup.target, .workers = setup.workers};
-  const Config config = read_config(folder);
-  const int context = choose_context(config, setup.context);
-  if (setup.tuned) {
-    options.tuning.operand_window = kBestWindow;
-    return start_tuned_runtime(tuned_options(config, {.context = context, .texts = texts}, options));
-  }
-  options.scratch_bytes = std::max(options.scratch_bytes, portable_scratch_bytes(config, context));
-  return start_portable_runtime(options);
-}
-
-std::unique_ptr<Generator> make_generator(Runtime& runtime, const Setup& setup, const std::filesystem::path& folder,
-                                          int texts) {
-  if (setup.tuned) return std::make_unique<TunedGenerator>(runtime, folder, setup.context, texts);
-  return std::make_unique<PortableGenerator>(runtime, folder, setup.context);
-}
-
-/// A loaded model with all it needs, in the order in which it may go.
-struct Session {
-  explicit Session(const Setup& setup, int texts = 1)
-      : folder(find_model(setup.model)),
-        tokenizer(Tokenizer::load(folder)),
-        runtime(start_for(setup, folder, texts)),
-        generator(make_generator(runtime, setup, folder, texts)) {
-    if (tokenizer.size() <= generator->config().vocab_size) return;
-    throw ModelError(folder, "the tokenizer knows more tokens than config.json's vocab_size",
-                     "use a tokenizer.json and a config.json that belong together");
-  }
-
-  std::filesystem::path folder;
-  Tokenizer tokenizer;
-  Runtime runtime;
-  std::unique_ptr<Generator> generator;
-};
 
 Request make_request(const Session& session, const TextRequest& text, std::size_t number) {
   Request request;
   for (const int id : session.tokenizer.encode(text.prompts[number])) request.prompt.push_back(static_cast<std::uint32_t>(id));
   const auto bos = session.generator->config().bos_token_id;
   if (request.prompt.empty() && bos) request.prompt.push_back(static_cast<std::uint32_t>(*bos));
-  request.tokens = text.tokens;
-  if (request.tokens == 0) {
-    const auto room = static_cast<std::size_t>(session.generator->context()) + 1;
-    const std::size_t left = room > request.prompt.size() ? room - request.prompt.size() : 1;
-    request.tokens = static_cast<std::uint32_t>(std::min<std::size_t>(kDefaultTokens, left));
-  }
+  request.tokens = text.tokens ? text.tokens : session.tokens_behind(request.prompt.size(), 0);
   request.sampling = text.sampling;
   request.sampling.seed += number;
   request.stop_at_end = text.stop_at_end;

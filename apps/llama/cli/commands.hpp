@@ -8,18 +8,10 @@
 
 #include "apps/llama/bench/bench.hpp"
 #include "apps/llama/bench/soak.hpp"
+#include "apps/llama/cli/session.hpp"
 #include "apps/llama/decode/request.hpp"
 
 namespace llama {
-
-/// Where the model lies and where it runs.
-struct Setup {
-  std::filesystem::path model;  // empty: find_model()
-  Target target = Target::automatic;
-  int context = 0;            // 0: see choose_context()
-  std::uint32_t workers = 0;  // 0: see Options
-  bool tuned = false;         // the compiled decode in place of the portable one
-};
 
 struct TextRequest {
   std::vector<std::string> prompts;   // of as many texts; of none and no file: "ROMEO:" and a line break

@@ -7,6 +7,7 @@
 
 #include "apps/llama/checkpoint/error.hpp"
 #include "apps/llama/cli/arguments.hpp"
+#include "apps/llama/cli/chat.hpp"
 #include "apps/llama/cli/commands.hpp"
 
 namespace {
@@ -24,6 +25,8 @@ constexpr const char* kExamples =
     "  llama generate --tuned --greedy\n"
     "  llama generate --tuned --prompt \"ROMEO:\" --prompt \"JULIET:\"\n"
     "  llama generate --tuned --prompts lines.txt --places 64 --tokens 200\n"
+    "  llama chat --stop '\\n\\n'\n"
+    "  llama chat --model ~/Qwen3-0.6B --system \"Answer briefly.\"\n"
     "  llama info\n"
     "  llama bench --shape llama-3.2-1b --portable-check 32\n"
     "  llama soak --shape llama-3.2-1b --tokens 200000\n";
@@ -46,6 +49,23 @@ void add_setup(CLI::App& command, Setup& setup) {
       ->check(at_least(1));
 }
 
+/// How a text or an answer is written.
+void add_writing(CLI::App& command, Setup& setup, Sampling& sampling, std::uint32_t& tokens) {
+  command.add_option("--tokens", tokens, "Tokens to write (default: 256)")->check(at_least(1));
+  command.add_option("--seed", sampling.seed, "The same seed writes the same text; each further one has the next seed")
+      ->check(at_least(0))
+      ->capture_default_str();
+  command.add_option("--temperature", sampling.temperature, "0 takes the likeliest token, 1 the model's odds")
+      ->check(at_least(0))
+      ->capture_default_str();
+  command.add_option("--top-k", sampling.top_k, "Choose among the k likeliest tokens; 0: all")->capture_default_str();
+  command.add_option("--top-p", sampling.top_p, "Choose among the likeliest tokens of this joint probability")
+      ->capture_default_str();
+  command.add_flag_callback(
+      "--greedy", [&sampling] { sampling.temperature = 0; }, "Always the likeliest token");
+  command.add_flag("--tuned", setup.tuned, "Use the compiled, tuned decode (bf16 models)");
+}
+
 void add_generate(CLI::App& app, Setup& setup, TextRequest& request) {
   CLI::App& command = *app.add_subcommand("generate", "Write a text");
   add_setup(command, setup);
@@ -56,23 +76,25 @@ void add_generate(CLI::App& app, Setup& setup, TextRequest& request) {
   command.add_option("--places", request.places, "Texts that --tuned writes at once; others take the places of those that end")
       ->check(CLI::IsMember({1, 2, 4, 8, 16, 32, 64}))
       ->default_str("as many as there are, at most 8");
-  command.add_option("--tokens", request.tokens, "Tokens to write (default: 256)")->check(at_least(1));
-  command.add_option("--seed", request.sampling.seed, "The same seed writes the same text; each further text has the next one")
-      ->check(at_least(0))
-      ->capture_default_str();
-  command.add_option("--temperature", request.sampling.temperature, "0 takes the likeliest token, 1 the model's odds")
-      ->check(at_least(0))
-      ->capture_default_str();
-  command.add_option("--top-k", request.sampling.top_k, "Choose among the k likeliest tokens; 0: all")->capture_default_str();
-  command.add_option("--top-p", request.sampling.top_p, "Choose among the likeliest tokens of this joint probability")
-      ->capture_default_str();
-  command.add_flag_callback(
-      "--greedy", [&request] { request.sampling.temperature = 0; }, "Always the likeliest token");
+  add_writing(command, setup, request.sampling, request.tokens);
   command.add_flag_callback(
       "--ignore-end", [&request] { request.stop_at_end = false; }, "Write on after an end-of-text token");
   command.add_flag("--json", request.json, "Print one JSON object in the end");
-  command.add_flag("--tuned", setup.tuned, "Use the compiled, tuned decode (bf16 models)");
   command.callback([&] { generate_text(setup, request); });
+}
+
+void add_chat(CLI::App& app, Setup& setup, ChatRequest& request) {
+  CLI::App& command = *app.add_subcommand("chat",
+                                          "Talk with a model by its chat template: a line of input is a message, /new "
+                                          "begins anew, /quit ends. Text of special tokens in a message is just text");
+  add_setup(command, setup);
+  command.add_option("--system", request.system, "The message in front of the conversation");
+  command.add_option("--template", request.template_file, "A file with the chat template, in place of the model's");
+  command.add_option("--stop", request.stops, "A text that ends an answer, such as '\\n\\n'; several times, for as many")
+      ->allow_extra_args(false)
+      ->default_str("the user's next turn, where the template marks it by text");
+  add_writing(command, setup, request.sampling, request.tokens);
+  command.callback([&] { chat(setup, request); });
 }
 
 void add_logits(CLI::App& app, Setup& setup, std::vector<std::uint32_t>& ids) {
@@ -161,6 +183,7 @@ int run(int argc, char** argv) {
   Setup setup;
   TextRequest request;
   request.sampling = kUsualSampling;
+  ChatRequest chat_request{.sampling = kUsualSampling};
   std::vector<std::uint32_t> ids;
   Measured what;
   BenchRequest bench;
@@ -168,6 +191,7 @@ int run(int argc, char** argv) {
   Options options{.tuning = {.operand_window = kBestWindow}};
   bool right = true;
   add_generate(app, setup, request);
+  add_chat(app, setup, chat_request);
   add_logits(app, setup, ids);
   add_info(app, setup);
   add_bench(app, what, bench, right);

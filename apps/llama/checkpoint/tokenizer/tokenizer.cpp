@@ -31,6 +31,28 @@ std::vector<int> Tokenizer::encode_plain(std::string_view text) const {
   return ids;
 }
 
+std::string Tokenizer::guarded(std::string_view text) const {
+  std::string plain(text), all;
+  std::erase(plain, kGuard);
+  const auto add_id = [&](int id) {
+    for (const char byte : bytes_of(id)) (all += byte) += is_special(id) ? std::string(1, kGuard) : std::string();
+  };
+  parts_.added.split(
+      plain, [&](std::string_view section) { all += section; }, add_id);
+  return all;
+}
+
+std::vector<int> Tokenizer::encode_guarded(std::string_view text) const {
+  std::vector<int> ids;
+  const auto encode_unguarded = [&](std::string section) {
+    std::erase(section, kGuard);
+    if (!section.empty()) encode_section(section, ids);
+  };
+  parts_.added.split(
+      text, [&](std::string_view section) { encode_unguarded(std::string(section)); }, [&](int id) { ids.push_back(id); });
+  return ids;
+}
+
 void Tokenizer::encode_section(std::string_view section, std::vector<int>& ids) const {
   if (parts_.add_prefix_space && !section.starts_with(' ')) {
     cut(" " + std::string(section), 0, ids);

@@ -47,6 +47,12 @@ class Tokenizer {
   std::vector<int> encode(std::string_view text) const;
   std::vector<int> encode_plain(std::string_view text) const;  // without prefix and suffix
 
+  // A text that someone else wrote, to stand inside one for encode_guarded(): whatever it says, no special token comes of it.
+  // kGuard, a byte that UTF-8 does not have, stands behind each byte of what would be one.
+  static constexpr char kGuard = '\xff';
+  std::string guarded(std::string_view text) const;
+  std::vector<int> encode_guarded(std::string_view text) const;  // as encode_plain, without the guards
+
   // The text of some ids: valid UTF-8, with U+FFFD for bytes that are none. decode_visible leaves out special
   // tokens.
   std::string decode(std::span<const int> ids) const;
