@@ -13,7 +13,7 @@ using namespace flywheel::testing;
 
 namespace {
 
-struct Fixture {
+struct FailingFixture {
   Bench bench{on_cpu(4), 64};
   Executable load(const Graph& graph) { return bench.runtime.load(graph, compiled); }
 };
@@ -30,7 +30,7 @@ struct Patient {
 
 }  // namespace
 
-TEST_CASE_METHOD(Fixture, "compiled: what depends on a failed task never runs, and the next run is clean") {
+TEST_CASE_METHOD(FailingFixture, "compiled: what depends on a failed task never runs, and the next run is clean") {
   for (const std::uint32_t failing_pass : {0u, 1u, 2u, 3u}) {
     Graph graph;
     const auto bad = graph.add(Fail{7, failing_pass});
@@ -55,7 +55,7 @@ TEST_CASE_METHOD(Fixture, "compiled: what depends on a failed task never runs, a
   }
 }
 
-TEST_CASE_METHOD(Fixture, "compiled: a failing sink, alone and among many") {
+TEST_CASE_METHOD(FailingFixture, "compiled: a failing sink, alone and among many") {
   for (const std::uint32_t others : {0u, 1u, 50u}) {
     Graph graph;
     graph.add(Fail{3, 2});
@@ -70,7 +70,7 @@ TEST_CASE_METHOD(Fixture, "compiled: a failing sink, alone and among many") {
 }
 
 // Which tasks share a worker, and which waits were left out because of that, must not matter.
-TEST_CASE_METHOD(Fixture, "compiled: a failure reaches what depends on it through every placement") {
+TEST_CASE_METHOD(FailingFixture, "compiled: a failure reaches what depends on it through every placement") {
   constexpr std::uint32_t kTasks = 8, kWorkers = 4;
   FLYWHEEL_TEST_SEED(seed);
   Random random(seed);
@@ -98,7 +98,7 @@ TEST_CASE_METHOD(Fixture, "compiled: a failure reaches what depends on it throug
   }
 }
 
-TEST_CASE_METHOD(Fixture, "compiled: a failure behind more waits than an instruction holds") {
+TEST_CASE_METHOD(FailingFixture, "compiled: a failure behind more waits than an instruction holds") {
   constexpr std::uint32_t kBefore = 30;
   for (const std::uint32_t bad : {0u, 11u, 12u, 20u, 29u}) {
     Graph graph;
@@ -117,7 +117,7 @@ TEST_CASE_METHOD(Fixture, "compiled: a failure behind more waits than an instruc
   }
 }
 
-TEST_CASE_METHOD(Fixture, "compiled: more failures at once than a counter's field of them holds") {
+TEST_CASE_METHOD(FailingFixture, "compiled: more failures at once than a counter's field of them holds") {
   constexpr std::uint32_t kBefore = 66'000;
   Graph graph;
   const auto last = graph.add(Count{bench.at(0)});
@@ -130,7 +130,7 @@ TEST_CASE_METHOD(Fixture, "compiled: more failures at once than a counter's fiel
   }
 }
 
-TEST_CASE_METHOD(Fixture, "compiled: other runs go on while one fails") {
+TEST_CASE_METHOD(FailingFixture, "compiled: other runs go on while one fails") {
   Graph graph, dynamic;
   const auto bad = graph.add(Fail{7, 1});
   for (int i = 0; i < 20; ++i) graph.add(Count{bench.at(0)}, after(bad));
@@ -148,7 +148,7 @@ TEST_CASE_METHOD(Fixture, "compiled: other runs go on while one fails") {
   CHECK(bench.get(1) == 40 * 2);
 }
 
-TEST_CASE_METHOD(Fixture, "compiled: a cancelled repeat ends within a pass, and the next run is right") {
+TEST_CASE_METHOD(FailingFixture, "compiled: a cancelled repeat ends within a pass, and the next run is right") {
   Graph graph;
   const auto first = graph.add(Count{bench.at(0)});
   for (int i = 0; i < 7; ++i) graph.add(Count{bench.at(1)}, after(first));
@@ -184,7 +184,7 @@ TEST_CASE("compiled: a body that looks at block.cancelled() is let go, and what 
   CHECK(words.read()[1] == 0);
 }
 
-TEST_CASE_METHOD(Fixture, "compiled: runs that wait in line are cancelled without starting") {
+TEST_CASE_METHOD(FailingFixture, "compiled: runs that wait in line are cancelled without starting") {
   Graph held, other;
   held.add(Gate{bench.at(0), bench.at(1)});
   other.add(Count{bench.at(2)});
@@ -200,7 +200,7 @@ TEST_CASE_METHOD(Fixture, "compiled: runs that wait in line are cancelled withou
   CHECK(bench.get(2) == 1);
 }
 
-TEST_CASE_METHOD(Fixture, "compiled: a task that spawns fails, and says why") {
+TEST_CASE_METHOD(FailingFixture, "compiled: a task that spawns fails, and says why") {
   Graph graph;
   graph.add(Count{bench.at(0)}, after(graph.add(TrySpawn{bench.at(1)})));
   Run run = bench.runtime.submit(load(graph));

@@ -30,7 +30,7 @@ struct Slow {
   }
 };
 
-struct Fixture {
+struct TracedFixture {
   Bench bench{tracing(), 64};
 };
 
@@ -43,7 +43,7 @@ std::vector<TraceSpan> bodies_of(const Trace& trace) {
 
 }  // namespace
 
-TEST_CASE_METHOD(Fixture, "traced: one body a task and pass, after those it depends on, where its plan says") {
+TEST_CASE_METHOD(TracedFixture, "traced: one body a task and pass, after those it depends on, where its plan says") {
   constexpr std::uint32_t kTasks = 12, kPasses = 7;
   Graph graph;
   std::vector<TaskRef<>> tasks;
@@ -77,7 +77,7 @@ TEST_CASE_METHOD(Fixture, "traced: one body a task and pass, after those it depe
   }
 }
 
-TEST_CASE_METHOD(Fixture, "traced: a run that is not traced has no trace, and one beside it does not show in one that is") {
+TEST_CASE_METHOD(TracedFixture, "traced: a run that is not traced has no trace, and one beside it does not show in one that is") {
   Graph graph;
   graph.add(Count{bench.at(0)});
   const Executable executable = bench.runtime.load(graph, compiled);
@@ -88,7 +88,7 @@ TEST_CASE_METHOD(Fixture, "traced: a run that is not traced has no trace, and on
   }
 }
 
-TEST_CASE_METHOD(Fixture, "traced: only what ran shows of a run that fails") {
+TEST_CASE_METHOD(TracedFixture, "traced: only what ran shows of a run that fails") {
   Graph graph;
   const auto bad = graph.add(Fail{5, 1});
   graph.add(Count{bench.at(0)}, after(bad));

@@ -9,14 +9,14 @@ namespace {
 
 constexpr std::uint32_t kWorkers = 4;
 
-struct Fixture {
+struct PhasedFixture {
   Bench bench{on_cpu(kWorkers), 4096};
   Run submit(const Graph& graph, Repeat times = repeat(1)) { return bench.runtime.submit(bench.runtime.load(graph), times); }
 };
 
 }  // namespace
 
-TEST_CASE_METHOD(Fixture, "all tasks of a phase end before the next begins, pass after pass") {
+TEST_CASE_METHOD(PhasedFixture, "all tasks of a phase end before the next begins, pass after pass") {
   constexpr std::uint32_t kPhases = 7, kWidth = 30, kPasses = 5;
   Graph graph;
   for (std::uint32_t p = 0; p < kPhases; ++p) {
@@ -28,7 +28,7 @@ TEST_CASE_METHOD(Fixture, "all tasks of a phase end before the next begins, pass
   for (std::uint32_t i = 0; i < kPhases * kWidth * kPasses; ++i) REQUIRE(bench.get(1 + i) == i / kWidth % kPhases);
 }
 
-TEST_CASE_METHOD(Fixture, "grid_sync() keeps all workers in step") {
+TEST_CASE_METHOD(PhasedFixture, "grid_sync() keeps all workers in step") {
   Graph graph;
   graph.add(Count{bench.at(10)});
   graph.add_grid(Rounds{bench.at(0), bench.at(8), 50});
@@ -39,9 +39,9 @@ TEST_CASE_METHOD(Fixture, "grid_sync() keeps all workers in step") {
   CHECK(bench.get(10) == 8);
 }
 
-TEST_CASE_METHOD(Fixture, "a worker that misses a meeting is found out") { check_unequal_meetings(bench.runtime, bench.words); }
+TEST_CASE_METHOD(PhasedFixture, "a worker that misses a meeting is found out") { check_unequal_meetings(bench.runtime, bench.words); }
 
-TEST_CASE_METHOD(Fixture, "stop() ends a repeated run at the end of the pass") {
+TEST_CASE_METHOD(PhasedFixture, "stop() ends a repeated run at the end of the pass") {
   Graph graph;
   graph.add(StopAt{5});
   graph.phase();
@@ -50,7 +50,7 @@ TEST_CASE_METHOD(Fixture, "stop() ends a repeated run at the end of the pass") {
   CHECK(bench.get(0) == 180);
 }
 
-TEST_CASE_METHOD(Fixture, "a failure ends the run at the next boundary, whichever it is") {
+TEST_CASE_METHOD(PhasedFixture, "a failure ends the run at the next boundary, whichever it is") {
   for (std::uint32_t failing = 0; failing < 3; ++failing) {
     Graph graph;
     for (std::uint32_t p = 0; p < 3; ++p) {
@@ -66,7 +66,7 @@ TEST_CASE_METHOD(Fixture, "a failure ends the run at the next boundary, whicheve
   }
 }
 
-TEST_CASE_METHOD(Fixture, "a failure inside a grid task ends it for all workers") {
+TEST_CASE_METHOD(PhasedFixture, "a failure inside a grid task ends it for all workers") {
   Graph graph;
   graph.add(Fail{3, 1});
   graph.add_grid(Rounds{bench.at(0), bench.at(8), 10});
@@ -76,7 +76,7 @@ TEST_CASE_METHOD(Fixture, "a failure inside a grid task ends it for all workers"
   CHECK(bench.get(9) == 10);
 }
 
-TEST_CASE_METHOD(Fixture, "results and streamed values come from phased runs as well") {
+TEST_CASE_METHOD(PhasedFixture, "results and streamed values come from phased runs as well") {
   Graph graph;
   const auto square = graph.add(Square{12});
   graph.add(EmitRange{0, 300});
@@ -91,7 +91,7 @@ TEST_CASE_METHOD(Fixture, "results and streamed values come from phased runs as 
   CHECK(run.get(loaded) == 99);
 }
 
-TEST_CASE_METHOD(Fixture, "phased and dynamic runs share the workers") {
+TEST_CASE_METHOD(PhasedFixture, "phased and dynamic runs share the workers") {
   Graph phased;
   for (int p = 0; p < 5; ++p) {
     for (int i = 0; i < 8; ++i) phased.add(Count{bench.at(0)});

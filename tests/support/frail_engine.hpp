@@ -83,7 +83,7 @@ class FrailEngine final : public ForwardingEngine {
  private:
   void wait_in_launch() const {
     const std::shared_ptr<Frailty> frailty = frailty_;
-    while (frailty->blocks_in_launch) detail::cpu_pause(100000);
+    while (frailty->blocks_in_launch) flywheel::detail::cpu_pause(100000);
   }
   static void refuse_if(bool refused) {
     if (refused) throw DeviceError("the test does not want it");
@@ -94,7 +94,7 @@ class FrailEngine final : public ForwardingEngine {
     if (inner_->state(why) == EngineState::parked) return EngineState::lost;
     CpuPlatform::device(dev_.control->broadcast.abort).store(1, Order::relaxed);
     std::string unused;
-    while (inner_->state(unused) == EngineState::running) detail::cpu_pause(100000);
+    while (inner_->state(unused) == EngineState::running) flywheel::detail::cpu_pause(100000);
     return EngineState::lost;
   }
 
