@@ -118,12 +118,19 @@ void Runtime::apply(RunRecord& run, Priority priority) {
   run.priority = static_cast<std::uint32_t>(priority == Priority::inherit ? Priority::normal : priority);
 }
 
-void Runtime::apply(RunRecord& run, Traced) {
-  if (run.graph->kind != GraphKind::compiled)
-    throw UsageError("only runs of compiled graphs are traced: load the graph with rt.load(graph, compiled)");
-  if (!run.graph->core->options.trace_events)
+std::shared_ptr<TracedWork> Runtime::make_tracing(std::uint32_t runs) const {
+  if (!core()->options.trace_events)
     throw UsageError("there is no room for a trace: set Options::trace_events, 4096 for example");
-  run.traced = true;
+  auto work = std::make_shared<TracedWork>();
+  work->kernel_types = core_->batch_blocks.type_names();
+  work->left = runs;
+  return work;
+}
+
+void Runtime::apply(RunRecord& run, Traced) const {
+  if (run.tracing) return;
+  run.tracing = make_tracing(1);
+  run.tracing->graphs = {run.graph};
 }
 
 void Runtime::apply(RunRecord& run, const Notify& notify) { run.add_listener(Listener(notify.queue, notify.tag, nullptr)); }
