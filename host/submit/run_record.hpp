@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "../../runtime/base/status.hpp"
@@ -14,6 +15,7 @@
 #include "../collect/end_queue.hpp"
 #include "../load/loaded_graph.hpp"
 #include "../single/single_tasks.hpp"
+#include "../trace/profiler.hpp"
 #include "../trace/trace.hpp"
 
 namespace flywheel::detail {
@@ -83,6 +85,7 @@ struct TracedWork {
 /// A run. The comments of the fields name the locks that guard them.
 struct RunRecord {
   explicit RunRecord(std::shared_ptr<LoadedGraph> loaded) : graph(std::move(loaded)) {}
+  ~RunRecord() { stop_range(range); }  // of one that was not taken
 
   /// Ends the run with a status that the host has chosen, unless it is done already. If it has a slot, the slot stays
   /// taken until the device has ended the run. The caller holds the dispatcher's mutex.
@@ -131,8 +134,9 @@ struct RunRecord {
     if (!listeners) return;
     for (const Listener& one : listeners->all) one.watch(listeners->run.lock(), word, generation);
   }
-  /// Tells the listeners that the run is done. The caller holds `mutex` and has stored the phase.
+  /// Tells the listeners, and a profiler, that the run is done. The caller holds `mutex` and has stored the phase.
   void announce_end() {
+    stop_range(std::exchange(range, 0));
     if (!listeners) return;
     for (Listener& one : listeners->all) one.end(listeners->run.lock());
     listeners.reset();
@@ -143,6 +147,7 @@ struct RunRecord {
   std::uint32_t priority = static_cast<std::uint32_t>(Priority::normal);
   bool packs = false;                   // first run of a compiled graph: packs its operands
   std::shared_ptr<TracedWork> tracing;  // null: the run is not traced
+  std::uint64_t range = 0;              // of its life, for a profiler; 0: there is none
   std::unique_ptr<TaskRecord> root;     // the task that the run begins with, if it travels in the message: see kInlineRoot
   /// What the device reads while the run is in flight. Dropped when the run leaves its slot, under the dispatcher's mutex.
   std::shared_ptr<void> holds;
