@@ -38,6 +38,19 @@ inline void check_sane(const Trace& trace) {
   for (const char* word : {"nan", "inf", "e+", " -0"}) CHECK(report.find(word) == std::string::npos);
 }
 
+// Words that tasks use meanwhile: eight bytes at a time, which every engine copies as a whole. `i` is even.
+template <class Bench>
+std::uint32_t look_at_word(const Bench& bench, std::size_t i) {
+  std::uint32_t both[2] = {};
+  bench.words.read(both, 2, i);
+  return both[0];
+}
+template <class Bench>
+void open_gate(Bench& bench, std::size_t i) {
+  const std::uint32_t both[2] = {1, 0};
+  bench.words.write(both, 2, i);
+}
+
 /// Clocks of workers on a GPU are known to within some steps of the clock that they share.
 inline double clock_step_ns(const Runtime& runtime) { return runtime.on_gpu() ? 4000 : 0; }
 
@@ -236,10 +249,10 @@ void check_traced_failures(Bench& bench) {
   CHECK(run.status() == Status::task_failed);
   CHECK(bodies_in(run.trace()).size() == 3);
   Graph held;
-  const auto gate = held.add(Gate{bench.at(8), bench.at(9)});
+  const auto gate = held.add(Gate{bench.at(8), bench.at(10)});
   held.add(Count{bench.at(7)}, after(gate));
   Run cancelled = bench.runtime.submit(bench.runtime.load(held), traced);
-  REQUIRE(eventually([&] { return bench.get(8) != 0; }));
+  REQUIRE(eventually([&] { return look_at_word(bench, 8) != 0; }));
   cancelled.cancel();
   CHECK(cancelled.status() == Status::cancelled);
   const std::vector<TraceSpan> bodies = bodies_in(cancelled.trace());
@@ -285,15 +298,15 @@ void check_traced_over_launches(Bench& bench) {
   Graph graph;
   auto last = graph.add(Count{bench.at(26)});
   for (std::uint32_t gate = 0; gate < kGates; ++gate) {
-    last = graph.add(Gate{bench.at(30 + gate), bench.at(40 + gate)}, after(last));
+    last = graph.add(Gate{bench.at(30 + 2 * gate), bench.at(40 + 2 * gate)}, after(last));
     for (std::uint32_t i = 0; i < kBetween; ++i) last = graph.add(Count{bench.at(26)}, after(last));
   }
   Run run = bench.runtime.submit(bench.runtime.load(graph), traced);
   for (std::uint32_t gate = 0; gate < kGates; ++gate) {
-    REQUIRE(eventually([&] { return bench.get(30 + gate) == 1; }));
+    REQUIRE(eventually([&] { return look_at_word(bench, 30 + 2 * gate) == 1; }));
     bench.runtime.yield();
     std::this_thread::sleep_for(std::chrono::milliseconds(2));  // until the workers are called
-    bench.put(40 + gate, 1);
+    open_gate(bench, 40 + 2 * gate);
   }
   const Trace& trace = run.trace();
   CHECK(eventually([&] { return bench.runtime.stats().launches > 1; }));
