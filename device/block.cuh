@@ -186,16 +186,21 @@ class GpuBlock : public BlockCore<ThreadPlatform, List>, public ComputeThreads {
   __device__ void begin_phases() {
     if (!leader()) return;
     clock() = PhaseClock::of<P>(*this->context_);
-    shared_->ends = false;
+    shared_->ends = 0;
+  }
+  /// The record of a traced task of a dynamic run, which is run like one of a phased run: see PhasedTasks::begin_alone().
+  __device__ const TaskRecord& alone() {
+    clock().local = kNoLocal;
+    return *reinterpret_cast<const TaskRecord*>(this->context_->header);
   }
   __device__ bool boundary(Boundary kind) {
     // Relaxed: pairs with control_phased_run(). Ahead of sync(): all workers wait for what thread 0 does behind it.
     const std::uint32_t asked = leader() ? P::block(shared_->phase_asked).load(Order::relaxed) : 0;
     sync();
     end_step();  // a worker at the grid barrier is not stalled
-    if (leader() && !cross_boundary<P>(*this->context_, clock(), kind, asked)) shared_->ends = true;
+    if (leader() && !cross_boundary<P>(*this->context_, clock(), kind, asked)) shared_->ends = kEndsHere;
     sync();
-    return !shared_->ends;
+    return !(shared_->ends & kEndsHere);
   }
   __device__ void begin_pass(std::uint32_t pass) {
     if (leader()) this->context_->outcome.iteration = pass;

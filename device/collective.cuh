@@ -67,7 +67,7 @@ inline constexpr std::uint32_t kLookTicks = 40'000;  // of the SM's clock, some 
   TaskContext& context = shared.contexts[call.task_slot];
   context.run = run;
   context.item = {0, call.run_slot, false};
-  context.outcome = {0, 0, 0, 0};
+  context.outcome = first_outcome(run->line.constants.flags & kTraced, 0);
   shared.block.phase_step = shared.block.phase_asked = 0;
   init_phases_ahead(shared.block.ahead, false);
   shared.block.ahead.begin = PhasesBegin::of(run->line);

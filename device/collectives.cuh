@@ -159,6 +159,12 @@ struct PhasedWay {
   bool prefetched;          // the task's prefetch() has begun copies; false outside of phased runs
 };
 
+/// What thread 0 tells the others at a boundary of a phased run. One word, so that they test it once.
+enum PhasedEnds : std::uint32_t {
+  kEndsHere = 1,    // the run ends at this boundary
+  kEndsTraced = 2,  // where the load warp looks ahead: it goes on, and is traced
+};
+
 /// Shared memory that the compute warps of one block use.
 struct BlockShared {
   Partial partial[2][kComputeWarps];  // of collective calls; two buffers used in turn, see ComputeThreads::next_partial()
@@ -168,7 +174,7 @@ struct BlockShared {
   PhasedWay way;
   std::uint32_t phase_step;   // step of a phased run, see GpuBlock::step(); atomic
   std::uint32_t phase_asked;  // AskBits of a phased run, on worker 0; by the control thread, atomic
-  bool ends;                  // the phased run ends at this boundary; by thread 0
+  std::uint32_t ends;         // PhasedEnds; by thread 0
 };
 // A page of operands more or less, of a worker with eight of them, hangs on some hundred bytes of the kernel's own.
 static_assert(sizeof(BlockShared) <= 896, "shared memory is scarce");

@@ -32,7 +32,7 @@ class GpuExecutor {
   /// Copies a task's record and its run's constants into a slot. All loads are issued before the first is waited for. They
   /// bypass L1, because other SMs change run lines.
   __device__ const TaskSlot& fetch(std::uint32_t slot, const TaskRecord& record, RunState& run) {
-    cancelled_ = fetch_task(slot, record, run, iteration_);
+    cancelled_or_traced_ = fetch_task(slot, record, run, iteration_);
     return executor_shared().task_slots[slot];
   }
 
@@ -42,7 +42,8 @@ class GpuExecutor {
                                           const RunConstants&) {
     TaskSlot& task_slot = executor_shared().task_slots[slot];
     const std::uint32_t serial = executor_shared().direct_slot.run.serial;  // `run`, found by name
-    if (executor_shared().direct_slot.run.flags & kInlineRoot) {
+    const std::uint32_t flags = executor_shared().direct_slot.run.flags;
+    if (flags & kInlineRoot) {
       copy_carried(slot);
     } else if (executor_shared().tags[slot].record != index || executor_shared().tags[slot].serial != serial) {
       uint4 words[kRecordVectors];
@@ -51,7 +52,7 @@ class GpuExecutor {
       executor_shared().tags[slot].record = index;
       executor_shared().tags[slot].serial = serial;
     }
-    cancelled_ = false;
+    cancelled_or_traced_ = flags & kTraced;
     iteration_ = 0;
     return task_slot;
   }
@@ -75,13 +76,20 @@ class GpuExecutor {
     executor_shared().task_slots[slot].run.constants = executor_shared().direct_slot.run;
   }
 
-  /// Whether the run of the task fetched last was cancelled at that time.
-  __device__ bool cancelled() const { return cancelled_; }
+  /// Whether the run of the task fetched last was cancelled at that time, or is traced: start_traced() knows.
+  __device__ bool cancelled_or_traced() const { return cancelled_or_traced_; }
 
   /// Commands the compute warps to run the task in `slot`.
   __device__ void start(std::uint32_t slot, Item item) {
     start_task(slot, dev_.runs + item.run, item, iteration_);
     pass_to(slot ^ 1);
+  }
+
+  /// In place of start() where cancelled_or_traced() is true: false if the run was cancelled.
+  __device__ bool start_traced(std::uint32_t slot, Item item) {
+    const bool starts = start_traced_task(slot, dev_.runs + item.run, item, iteration_);
+    if (starts) pass_to(slot ^ 1);
+    return starts;
   }
 
   /// Polls the direct slot and ends what it can of what comes there, see direct_worker.cuh.
@@ -199,16 +207,16 @@ class GpuExecutor {
   std::uint32_t next_ = 0;
   std::uint32_t parity_ = 0;     // bit s: parity of the phase of done[s] that ends next
   std::uint32_t iteration_ = 0;  // of the task fetched last; here, so that it is not read again from shared memory
-  bool cancelled_ = false;
+  bool cancelled_or_traced_ = false;
 };
 
 /// The bodies of a task of a dynamic run, or of a phased run.
 template <class List>
-__device__ __forceinline__ void run_bodies(bool phased, std::uint32_t slot) {
+__device__ __forceinline__ void run_bodies(Command what, std::uint32_t slot) {
   ExecutorShared& shared = executor_shared();
   const auto run = [&]() -> RunState& { return *shared.contexts[slot].run; };
   if constexpr (GpuBlock<List>::kLoadWarpLooksAhead) {
-    if (phased && run().line.constants.flags & kPack) {
+    if (what != Command::task && run().line.constants.flags & kPack) {
       GpuBlock<List> block = make_block<List>(slot);
       const PhasesEnd end = pack_operands<List>(shared.dev, run().line, block);
       if (block.leader()) shared.phases_end = end;
@@ -217,17 +225,20 @@ __device__ __forceinline__ void run_bodies(bool phased, std::uint32_t slot) {
     // One call for both kinds of runs: the kernel has the bodies once. Each task has a block of its own, and where the run is
     // lies in shared memory: what lives across a body that takes all registers is kept in local memory, which each acquire
     // sends to L2.
-    const TaskRecord* record = phased ? begin_phased_tasks<List>(slot) : &shared.task_slots[slot].record;
+    const TaskRecord* record = &shared.task_slots[slot].record;
+    if (what != Command::task) record = what == Command::phased ? begin_phased_tasks<List>(slot) : begin_traced_task(slot);
     while (record) {
       GpuBlock<List> block = make_block<List>(slot);
       run_dynamic<List>(*record, block);
-      record = shared.commands[slot] == Command::phased ? next_phased_task<List>(slot) : nullptr;
+      if (shared.commands[slot] == Command::task) break;
+      record = shared.commands[slot] == Command::phased ? next_phased_task<List>(slot) : end_traced_task(slot);
     }
   } else {
     GpuBlock<List> block = make_block<List>(slot);
-    if (!phased) return run_dynamic<List>(shared.task_slots[slot].record, block);
+    if (what == Command::task) return run_dynamic<List>(shared.task_slots[slot].record, block);
     const PhasesEnd end = run_phases<List>(shared.dev, run().line, block);
-    if (block.leader()) shared.phases_end = end;
+    if (shared.commands[slot] == Command::traced) end_traced_alone(slot, block);
+    else if (block.leader()) shared.phases_end = end;
   }
 }
 
@@ -247,7 +258,7 @@ __device__ __forceinline__ void compute_loop() {
       else if (roles_shared().bare) compute_bare<List>(shared.dev, shared.block);
       else compute_role<List>(roles_shared(), shared.dev, shared.block);
     } else {
-      run_bodies<List>(what == Command::phased, slot);
+      run_bodies<List>(what, slot);
     }
     // Orders what the task did with the pages before the next copies into them.
     if (has_pages) ptx::fence_shared_for_bulk_copies();

@@ -8,8 +8,9 @@
 
 namespace flywheel::detail {
 
-/// What the compute warps do with a task slot.
-enum class Command : std::uint32_t { task, phased, compiled, leave };
+/// What the compute warps do with a task slot. A traced task goes the way of the tasks of phased runs, behind the same tests:
+/// so other tasks have none more.
+enum class Command : std::uint32_t { task, phased, traced, compiled, leave };
 
 /// The record that fetch_direct() or DirectStarter left in a task slot; kNoRecord if another has been put there since. A graph
 /// that is submitted again finds its record still in the slot: records of a loaded graph do not change, and no two loaded
@@ -67,14 +68,23 @@ __device__ __forceinline__ ExecutorShared& executor_shared() {
 }
 
 /// Commands the compute warps to run the task in a slot, in pass `iteration` of its run. One thread.
+template <Command kHow = Command::task>
 __device__ __forceinline__ void start_task(std::uint32_t slot, RunState* run, Item item, std::uint32_t iteration) {
   TaskContext& context = executor_shared().contexts[slot];  // its other members stay as they are
   context.run = run;
   context.item = item;
-  context.outcome = {0, 0, 0, iteration};
-  executor_shared().commands[slot] = Command::task;
+  context.outcome = first_outcome(kHow == Command::traced, iteration);
+  executor_shared().commands[slot] = kHow;
   // Release, block scope: pairs with the test of `full` in compute_loop(); covers the slot and its context.
   ptx::mbarrier_arrive(executor_shared().full[slot]);
+}
+
+/// The same if the run is traced and was not cancelled, else false.
+[[gnu::noinline]] __device__ inline bool start_traced_task(std::uint32_t slot, RunState* run, Item item,
+                                                           std::uint32_t iteration) {
+  if (!is_traced<ThreadPlatform>(run->line)) return false;
+  start_task<Command::traced>(slot, run, item, iteration);
+  return true;
 }
 
 inline constexpr std::uint32_t kRecordVectors = sizeof(TaskRecord) / sizeof(uint4);
@@ -91,7 +101,7 @@ __device__ __forceinline__ void put(void* to, const uint4 (&words)[kCount]) {
 }
 
 /// Copies a task's record and its run's constants into a slot. All loads are issued before the first is waited for. They bypass
-/// L1, because other SMs change run lines. Returns whether the run was cancelled by then.
+/// L1, because other SMs change run lines. Returns whether the run was cancelled by then, or is traced: one test for both.
 __device__ __forceinline__ bool fetch_task(std::uint32_t slot, const TaskRecord& record, RunState& run,
                                            std::uint32_t& iteration) {
   constexpr std::uint32_t kConstants = sizeof(RunConstants) / sizeof(uint4);
@@ -106,7 +116,8 @@ __device__ __forceinline__ bool fetch_task(std::uint32_t slot, const TaskRecord&
   put<kRecordVectors>(&task_slot.record, words);
   put<kConstants>(&task_slot.run.constants, constants);
   executor_shared().tags[slot].record = SlotTag::kNoRecord;
-  return cancelled != 0;
+  static_assert(offsetof(RunConstants, flags) % sizeof(uint4) == 0);  // component x
+  return (cancelled | (constants[offsetof(RunConstants, flags) / sizeof(uint4)].x & kTraced)) != 0;
 }
 
 inline constexpr std::uint32_t kShortBody = 64;  // polls of a slot's `done`, some 20 ns each while not suspended
@@ -120,7 +131,7 @@ struct ChainSlots {
   __device__ const TaskSlot& task() const { return executor_shared().task_slots[running()]; }
   __device__ Outcome outcome() const { return executor_shared().contexts[running()].outcome; }
 
-  /// False if the run was cancelled.
+  /// False if the run was cancelled, or is traced.
   __device__ bool fetch(const DeviceState& dev, Item item) {
     return !fetch_task(next, dev.records[item.record], dev.runs[item.run], iteration);
   }

@@ -51,10 +51,10 @@ __device__ __forceinline__ void cross_phase(TaskContext& context, BlockShared& s
   const bool go_on = cross_boundary<P>(context, shared.clock, now.is_last ? Boundary::pass : Boundary::phase, now.asked);
   const PhasesAhead::Entry& entry = shared.ahead.entries[now.taken % kPhasesAhead];
   // A grid_sync() may have ended the run before: then this boundary was for the others.
-  const bool early = !go_on || shared.ends;
+  const bool early = !go_on || shared.ends & kEndsHere;
   if (early || now.is_last_of_all) {
     shared.way.end = early ? PhasesEnd{entry.pass, true, now.is_last, entry.number + 1} : PhasesEnd{entry.pass, false, true, 0};
-    shared.ends = true;
+    shared.ends = kEndsHere;
     return;
   }
   if (now.is_last) context.outcome.iteration = entry.pass + 1;
@@ -149,12 +149,42 @@ template <class List>
     }
     ComputeThreads::sync();  // all threads see what comes next, and what thread 0 has acquired
     if (shared.ends) {
-      if (ComputeThreads::leader()) all.phases_end = shared.way.end;
-      drop_prefetched<List>(shared, slot, is_over);
-      return nullptr;
+      if (shared.ends & kEndsHere) {
+        if (ComputeThreads::leader()) all.phases_end = shared.way.end;
+        drop_prefetched<List>(shared, slot, is_over);
+        return nullptr;
+      }
+      if (ComputeThreads::leader() && shared.way.has_task)
+        step_traced<ThreadPlatform>(all.dev, context.worker, kNoLocal, context.outcome.iteration);
     }
   } while (!shared.way.has_task);
   return begin_task(shared);
+}
+
+/// All compute threads: a traced task of a dynamic run begins; its record.
+[[gnu::noinline]] __device__ inline const TaskRecord* begin_traced_task(std::uint32_t slot) {
+  ExecutorShared& all = executor_shared();
+  const TaskContext& context = all.contexts[slot];
+  if (ComputeThreads::leader()) step_traced<ThreadPlatform>(all.dev, context.worker, kNoLocal, context.outcome.iteration);
+  return &all.task_slots[slot].record;
+}
+/// All compute threads: it has ended. Returns null: no other comes behind it. `done` releases what the thread writes to the
+/// control thread, with what the body wrote.
+[[gnu::noinline]] __device__ inline const TaskRecord* end_traced_task(std::uint32_t slot) {
+  ExecutorShared& all = executor_shared();
+  TaskContext& context = all.contexts[slot];
+  ComputeThreads::sync();  // all threads have ended the body
+  if (!ComputeThreads::leader()) return nullptr;
+  context.header = &all.task_slots[slot].record.header;  // begin_alone() has it copied
+  end_traced<ThreadPlatform>(all.dev, context.worker, *context.header, context.outcome.iteration);
+  return nullptr;
+}
+/// The same where PhasedTasks has run it, which knows no tasks of the library.
+template <class Block>
+[[gnu::noinline]] __device__ void end_traced_alone(std::uint32_t slot, Block block) {
+  const TaskRecord& record = executor_shared().task_slots[slot].record;
+  if (record.header.type == kFetchBatchType) fetch_batch(record, block);
+  end_traced_task(slot);
 }
 
 /// All compute threads: the record of the first task of a phased run.
@@ -167,10 +197,12 @@ template <class List>
   const bool is_over = begin.is_over();  // it was suspended at its last boundary
   if (ComputeThreads::leader()) {
     shared.clock = PhaseClock::of<ThreadPlatform>(context);
-    shared.ends = is_over;
+    const bool traced = context.outcome.stop & kTracedBody;
+    shared.ends = (is_over ? kEndsHere : 0u) | (traced ? kEndsTraced : 0u);
     if (is_over) all.phases_end = {begin.repeat - 1, false, true, 0};
     context.outcome.iteration = begin.pass;
     context.header = &shared.phase_record.header;
+    if (traced && !is_over) step_traced<ThreadPlatform>(all.dev, context.worker, kNoLocal, begin.pass);
   } else if (ComputeThreads::warp() == kRecordWarp && !is_over) {
     read_task(all.dev, shared, 0, true);
   }

@@ -93,44 +93,70 @@ void Runtime::check_buffer(std::type_index type, std::size_t task, const char* n
 }
 
 void Runtime::submit_parts(BatchParts& batch, std::type_index type, std::uint32_t result_bytes, std::size_t count,
-                           const AfterRuns& after, Priority priority, const FillRecords& fill) {
+                           const BatchOptions& options, const FillRecords& fill) {
   Core& core = *this->core();
   const TaskHeader header = header_of(core.batch_blocks.type_index(type), result_bytes ? 0 : kNoResult);
   const std::size_t most =
       result_bytes ? std::min<std::size_t>(kBatchTasks, core.memory.dev().result_bytes / result_bytes) : kBatchTasks;
   if (most == 0) throw CapacityError("a result of " + type_name(type) + " takes more than Options::result_bytes: raise it");
   const std::size_t parts = (count + most - 1) / most;
+  if (options.traced) batch.tracing_ = trace_batch(parts);
   for (std::size_t p = 0, first = 0; p < parts; ++p) {
     const auto n = static_cast<std::uint32_t>((count - first + parts - p - 1) / (parts - p));  // parts of nearly one size
-    Part part = open_part(core, first, n, n * result_bytes, priority);
+    Part part = open_part(core, first, n, n * result_bytes, options.priority);
     part.run->graph->types = {type};
-    apply(*part.run, after);
     fill(first, n, header, part.block.records);
-    batch.add(start(std::move(part.run)), n);
+    start_part(batch, std::move(part.run), n, options);
     first += n;
   }
 }
 
-MixedBatch Runtime::submit_batch(const BatchBuilder& tasks, const AfterRuns& after, Priority priority) {
+std::shared_ptr<TracedWork> Runtime::trace_batch(std::size_t parts) const {
+  auto work = make_tracing(static_cast<std::uint32_t>(parts));
+  work->of_batch = true;
+  return work;
+}
+
+void Runtime::start_part(BatchParts& batch, std::shared_ptr<RunRecord> run, std::uint32_t tasks, const BatchOptions& options) {
+  apply(*run, options.after);
+  if (batch.tracing_) {
+    batch.tracing_->graphs.push_back(run->graph);
+    run->tracing = batch.tracing_;
+  }
+  batch.add(start(std::move(run)), tasks);
+}
+
+std::vector<Runtime::PlannedPart> Runtime::plan_parts(const BatchBuilder& tasks, std::vector<std::uint32_t>& offsets) const {
+  const std::uint32_t most = core()->memory.dev().result_bytes;
+  std::vector<PlannedPart> parts;
+  for (std::size_t first = 0; first < tasks.size(); first += parts.back().tasks) {
+    // As many tasks as a block holds, and their results a slot.
+    std::uint32_t n = 0, bytes = 0;
+    for (; first + n < tasks.size() && n < kBatchTasks; ++n) {
+      const std::uint32_t size = tasks.entries_[first + n].result_bytes, at = (bytes + 15) / 16 * 16;
+      if (size && at + size > most) break;
+      offsets.push_back(size ? at : kNoResult);
+      if (size) bytes = at + size;
+    }
+    if (n == 0) throw CapacityError("a result takes more than Options::result_bytes: raise it");
+    parts.push_back({n, bytes});
+  }
+  return parts;
+}
+
+MixedBatch Runtime::submit_batch(const BatchBuilder& tasks, const BatchOptions& options) {
   Core& core = *this->core();
   for (const auto& [task, name, pointer] : tasks.buffers_) check_buffer(tasks.entries_[task].type, task, name, pointer);
   std::vector<std::uint16_t> types;
   for (const BatchBuilder::Entry& entry : tasks.entries_) types.push_back(core.batch_blocks.type_index(entry.type));
   MixedBatch batch;
   batch.offsets_.reserve(tasks.size());
-  for (std::size_t first = 0; first < tasks.size();) {
-    // As many tasks as a block holds, and their results a slot.
-    std::uint32_t n = 0, bytes = 0;
-    for (; first + n < tasks.size() && n < kBatchTasks; ++n) {
-      const std::uint32_t size = tasks.entries_[first + n].result_bytes, at = (bytes + 15) / 16 * 16;
-      if (size && at + size > core.memory.dev().result_bytes) break;
-      batch.offsets_.push_back(size ? at : kNoResult);
-      if (size) bytes = at + size;
-    }
-    if (n == 0) throw CapacityError("a result takes more than Options::result_bytes: raise it");
-    Part part = open_part(core, first, n, bytes, priority);
-    apply(*part.run, after);
-    for (std::uint32_t i = 0; i < n; ++i) {
+  const std::vector<PlannedPart> parts = plan_parts(tasks, batch.offsets_);
+  if (options.traced) batch.tracing_ = trace_batch(parts.size());
+  std::size_t first = 0;
+  for (const PlannedPart& planned : parts) {
+    Part part = open_part(core, first, planned.tasks, planned.result_bytes, options.priority);
+    for (std::uint32_t i = 0; i < planned.tasks; ++i) {
       const BatchBuilder::Entry& entry = tasks.entries_[first + i];
       TaskRecord& record = part.block.records[i];
       record.header = header_of(types[first + i], batch.offsets_[first + i]);
@@ -138,8 +164,8 @@ MixedBatch Runtime::submit_batch(const BatchBuilder& tasks, const AfterRuns& aft
       std::memcpy(record.args, entry.args, kTaskArgBytes);
       note_type(*part.run->graph, entry.type);
     }
-    batch.add(start(std::move(part.run)), n);
-    first += n;
+    start_part(batch, std::move(part.run), planned.tasks, options);
+    first += planned.tasks;
   }
   return batch;
 }

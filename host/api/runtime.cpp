@@ -9,6 +9,7 @@
 #include "../base/options_check.hpp"
 #include "../futures/core.hpp"
 #include "../plan/schedule.hpp"
+#include "../trace/profiler.hpp"
 
 namespace flywheel {
 using namespace detail;
@@ -19,6 +20,7 @@ Runtime::Runtime(const KernelEntry& entry, const Options& options) : Runtime(ent
 Runtime::Runtime(const KernelEntry& entry, const Options& options, std::unique_ptr<Engine> engine) {
   log::set_level(options.log_level);
   check_options(options);
+  if constexpr (kHasProfiler) open_profiler_domain();
   if (!engine) engine = make_engine(entry, options);
   core_ = make_core(entry, options, std::move(engine));
   log::info("flywheel on " + device() + (core_->engine->drains() ? ", drain mode" : ", resident"));
@@ -62,6 +64,7 @@ Executable Runtime::load(const Graph& graph, const Compiled& how) {
 }
 
 Executable Runtime::load(const Graph& graph, const Compiled* how) {
+  const ProfiledScope here("load");
   for (;;) {  // repeats once per allocation that finds no room, and if another thread takes the room first
     Shortage shortage;
     if (auto loaded = core()->loader.load(graph, how, core(), shortage)) return Executable(std::move(loaded));
@@ -87,18 +90,24 @@ std::shared_ptr<RunRecord> Runtime::make_record(const Executable& executable) co
 }
 
 Run Runtime::start(std::shared_ptr<RunRecord> record) {
+  const ProfiledScope here("submit");
+  record->range = start_range("run");
   RunRecord::let_listen(record);
   core_->dispatcher.submit(record);
   return Run(core_, std::move(record));
 }
 
 std::optional<Run> Runtime::try_start(std::shared_ptr<RunRecord> record) {
+  const ProfiledScope here("submit");
+  record->range = start_range("run");
   RunRecord::let_listen(record);
   if (!core_->dispatcher.try_submit(record)) return std::nullopt;
   return Run(core_, std::move(record));
 }
 
 Run Runtime::start_after(CudaStream stream, std::shared_ptr<RunRecord> record) {
+  const ProfiledScope here("submit");
+  record->range = start_range("run");
   RunRecord::let_listen(record);
   core_->engine->after_stream(stream, [core = core_, record]() mutable {
     const DeferredRelease here;
@@ -118,12 +127,19 @@ void Runtime::apply(RunRecord& run, Priority priority) {
   run.priority = static_cast<std::uint32_t>(priority == Priority::inherit ? Priority::normal : priority);
 }
 
-void Runtime::apply(RunRecord& run, Traced) {
-  if (run.graph->kind != GraphKind::compiled)
-    throw UsageError("only runs of compiled graphs are traced: load the graph with rt.load(graph, compiled)");
-  if (!run.graph->core->options.trace_events)
+std::shared_ptr<TracedWork> Runtime::make_tracing(std::uint32_t runs) const {
+  if (!core()->options.trace_events)
     throw UsageError("there is no room for a trace: set Options::trace_events, 4096 for example");
-  run.traced = true;
+  auto work = std::make_shared<TracedWork>();
+  work->kernel_types = core_->batch_blocks.type_names();
+  work->left = runs;
+  return work;
+}
+
+void Runtime::apply(RunRecord& run, Traced) const {
+  if (run.tracing) return;
+  run.tracing = make_tracing(1);
+  run.tracing->graphs = {run.graph};
 }
 
 void Runtime::apply(RunRecord& run, const Notify& notify) { run.add_listener(Listener(notify.queue, notify.tag, nullptr)); }

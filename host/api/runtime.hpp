@@ -73,9 +73,35 @@ ParamOfFuture<T> set(Param<T> param, const Future<T>& future) {
   return {param, future};
 }
 
-/// A run option: records what each role of each worker does, and when; see Run::trace(). For runs of compiled graphs.
+/// A run option: records what each worker does, and when; see Run::trace() and BatchParts::trace(). For runs of all graphs, and
+/// for batches. Options::trace_events is the room for it. Runs that are not traced go on beside it and do not show; traced ones
+/// wait for each other, whichever way they run: one trace is written at a time. Runs of one executable and priority keep their
+/// order, so one that is not traced may wait behind one that does.
 struct Traced {};
 inline constexpr Traced traced{};
+
+namespace detail {
+/// A run option that a batch may have.
+template <class T>
+concept OptionOfBatch = std::is_same_v<T, Priority> || std::is_same_v<T, AfterRuns> || std::is_same_v<T, Traced>;
+
+/// The options of a batch.
+struct BatchOptions {
+  Priority priority = Priority::normal;
+  AfterRuns after;
+  bool traced = false;
+
+  void add(Priority one) { priority = one; }
+  void add(const AfterRuns& one) { after = one; }
+  void add(Traced) { traced = true; }
+  template <OptionOfBatch... Options>
+  static BatchOptions of(const Options&... options) {
+    BatchOptions all;
+    (all.add(options), ...);
+    return all;
+  }
+};
+}  // namespace detail
 
 /// Thread-safe, except for moving. Runs, executables and buffers may outlive the runtime: they keep the memory that
 /// they need.
@@ -154,19 +180,15 @@ class Runtime {
     return {core(), std::move(run)};
   }
   /// Submits tasks of one type without a graph: no load, and no limit to their number. Returns when the last of them is on
-  /// its way; while all blocks are in use it waits for tasks to end. Tasks of a higher priority run first. Throws GraphError
-  /// for a task type that is not the runtime's and for a buffer that tasks cannot use, UsageError after shutdown(),
-  /// DeviceError if the device is lost.
+  /// its way; while all blocks are in use it waits for tasks to end. Tasks of a higher priority run first. Options, in any
+  /// order: a Priority, after(runs), traced. Throws GraphError for a task type that is not the runtime's and for a buffer that
+  /// tasks cannot use, UsageError after shutdown() and if there is no room for a trace, DeviceError if the device is lost.
   ///
   ///   std::vector<Square> squares = ...;
-  ///   flywheel::Batch<float> batch = rt.submit(squares);
-  template <std::ranges::contiguous_range Tasks>
+  ///   flywheel::Batch<float> batch = rt.submit(squares, after(run));
+  template <std::ranges::contiguous_range Tasks, detail::OptionOfBatch... Options>
   requires detail::Submittable<std::ranges::range_value_t<Tasks>>
-  auto submit(const Tasks& tasks, Priority priority = Priority::normal) { return submit(tasks, AfterRuns{}, priority); }
-  /// The same for tasks that start when what after() names has ended: rt.submit(squares, after(run, future)).
-  template <std::ranges::contiguous_range Tasks>
-  requires detail::Submittable<std::ranges::range_value_t<Tasks>>
-  auto submit(const Tasks& tasks, const AfterRuns& after, Priority priority = Priority::normal) {
+  auto submit(const Tasks& tasks, const Options&... options) {
     using Task = std::ranges::range_value_t<Tasks>;
     static_assert(detail::check_task_type<Task>());
     Batch<detail::ResultOf<Task>> batch;
@@ -175,7 +197,8 @@ class Runtime {
     if constexpr (detail::Asks<const Task>::buffers)
       for (std::size_t i = 0; i < count; ++i)
         from[i].buffers([&](const char* name, const void* pointer) { check_buffer(typeid(Task), i, name, pointer); });
-    submit_parts(batch, typeid(Task), detail::bytes_of_result<detail::ResultOf<Task>>(), count, after, priority,
+    submit_parts(batch, typeid(Task), detail::bytes_of_result<detail::ResultOf<Task>>(), count,
+                 detail::BatchOptions::of(options...),
                  [from](std::size_t first, std::uint32_t n, detail::TaskHeader header, detail::TaskRecord* to) {
                    for (std::uint32_t i = 0; i < n; ++i) {
                      header.local = static_cast<std::uint32_t>(first + i);
@@ -187,10 +210,10 @@ class Runtime {
     return batch;
   }
   /// Submits tasks of several types without a graph. Like submit(range).
-  MixedBatch submit_batch(const BatchBuilder& tasks, Priority priority = Priority::normal) {
-    return submit_batch(tasks, AfterRuns{}, priority);
+  template <detail::OptionOfBatch... Options>
+  MixedBatch submit_batch(const BatchBuilder& tasks, const Options&... options) {
+    return submit_batch(tasks, detail::BatchOptions::of(options...));
   }
-  MixedBatch submit_batch(const BatchBuilder& tasks, const AfterRuns& after, Priority priority = Priority::normal);
 
   /// Allocates zeroed device memory for n values. If the heap has no room, the runtime parks the kernel and takes more
   /// memory from the device. Throws CapacityError or DeviceError if there is not enough.
@@ -256,7 +279,18 @@ class Runtime {
   std::shared_ptr<detail::SingleTask> submit_single(detail::TaskRecord& record, std::type_index type, Priority priority);
   void check_buffer(std::type_index type, std::size_t task, const char* name, const void* pointer) const;
   void submit_parts(detail::BatchParts& batch, std::type_index type, std::uint32_t result_bytes, std::size_t count,
-                    const AfterRuns& after, Priority priority, const FillRecords& fill);
+                    const detail::BatchOptions& options, const FillRecords& fill);
+  /// A part of a BatchBuilder's tasks.
+  struct PlannedPart {
+    std::uint32_t tasks, result_bytes;
+  };
+  std::vector<PlannedPart> plan_parts(const BatchBuilder& tasks, std::vector<std::uint32_t>& offsets) const;
+  void start_part(detail::BatchParts& batch, std::shared_ptr<detail::RunRecord> run, std::uint32_t tasks,
+                  const detail::BatchOptions& options);
+  MixedBatch submit_batch(const BatchBuilder& tasks, const detail::BatchOptions& options);
+  std::shared_ptr<detail::TracedWork> trace_batch(std::size_t parts) const;
+  /// Throws UsageError if there is no room for a trace.
+  std::shared_ptr<detail::TracedWork> make_tracing(std::uint32_t runs) const;
   Executable load(const Graph& graph, const Compiled* how);
   std::shared_ptr<detail::RunRecord> make_record(const Executable& executable) const;
   Run start(std::shared_ptr<detail::RunRecord> record);
@@ -265,7 +299,7 @@ class Runtime {
 
   static void apply(detail::RunRecord& run, Repeat repeat);
   static void apply(detail::RunRecord& run, Priority priority);
-  static void apply(detail::RunRecord& run, Traced);
+  void apply(detail::RunRecord& run, Traced) const;
   static void apply(detail::RunRecord& run, const Notify& notify);
   void apply(detail::RunRecord& run, const AfterRuns& after) const;
   template <class T>

@@ -52,7 +52,7 @@ struct Options {
   // how much, and start() on CPU workers warns of more than any GPU has.
   std::uint32_t scratch_bytes = 72u << 10;
   std::uint32_t operand_pages = 0;  // 26 KB pages of shared memory for operands; 0: as many as fit
-  std::uint32_t trace_events = 0;   // events of each warp role of each worker, for traced runs
+  std::uint32_t trace_events = 0;   // most events of each role of each worker in a trace, 24 bytes each; see `traced`
 
   // Compiled runs: checks how task bodies use pages, handoffs and sent(), so that a mistake fails the task and names
   // it. FLYWHEEL_CHECK=1 switches it on as well. It costs time on a GPU. CPU workers always check pages.

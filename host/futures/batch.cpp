@@ -1,6 +1,7 @@
 #include "batch.hpp"
 
 #include "../base/back_off.hpp"
+#include "core.hpp"
 
 namespace flywheel::detail {
 
@@ -42,6 +43,14 @@ Status BatchParts::status() {
 
 void BatchParts::cancel() {
   for (Run& part : parts_) part.cancel();
+}
+
+const Trace& BatchParts::trace() {
+  for (Run& part : parts_) part.status();
+  static const auto& none = *new Trace;  // never destroyed, as in Run::trace()
+  if (!tracing_ || parts_.empty()) return none;
+  const Trace* const trace = parts_.front().core_->dispatcher.trace_of(*tracing_);
+  return trace ? *trace : none;
 }
 
 }  // namespace flywheel::detail

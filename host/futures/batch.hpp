@@ -20,6 +20,8 @@ namespace flywheel {
 class Runtime;
 
 namespace detail {
+struct TracedWork;
+
 /// What the body of a task type returns.
 template <class Task>
 using ResultOf = decltype(std::declval<const Task&>()(std::declval<AnyBlock<false>&>()));
@@ -58,6 +60,10 @@ class BatchParts {
   Status status();
   /// Asks all parts to end early, see Run::cancel().
   void cancel();
+  /// Waits until all tasks have ended and returns the trace of a batch that was submitted with `traced`; tasks have their index
+  /// in the batch. An empty one for another batch, and while a part that the host has ended early goes on on the device. It
+  /// lives as long as the batch.
+  const Trace& trace();
 
   /// For after(): adds all parts.
   friend void follow(AfterRuns& all, const BatchParts& batch) {
@@ -74,6 +80,7 @@ class BatchParts {
   std::vector<Run> parts_;
   std::vector<std::size_t> begins_;  // of each part: the index of its first task
   std::size_t size_ = 0;
+  std::shared_ptr<TracedWork> tracing_;  // null: the batch is not traced
 };
 }  // namespace detail
 

@@ -28,7 +28,7 @@ bool Run::done() {
   if (!is_complete(dev, run)) return false;
   // A run that ended well is collected here. All others are collected in retire(), under the dispatcher's mutex: the
   // dispatcher may have cancelled or aborted the run and knows the cause, and a trace is copied through its engine.
-  if (ended_well(dev, run) && !run.traced) collect(dev, run);
+  if (ended_well(dev, run) && !run.tracing) collect(dev, run);
   core_->dispatcher.retire(record_);
   return true;
 }
@@ -77,7 +77,7 @@ std::uint32_t Run::iterations() {
 const Trace& Run::trace() {
   wait_until(Clock::time_point::max());
   static const auto& none = *new Trace;  // never destroyed: static objects may use their runs while they are destroyed
-  return record_->trace ? *record_->trace : none;
+  return record_->tracing && record_->tracing->trace ? *record_->tracing->trace : none;
 }
 
 void Run::throw_if_failed() {

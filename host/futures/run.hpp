@@ -23,6 +23,7 @@ class Run;
 class Runtime;
 class Trace;
 namespace detail {
+class BatchParts;
 struct Core;
 struct RunRecord;
 struct RunWaits;
@@ -107,6 +108,7 @@ class Run {
  private:
   friend struct detail::RunWaits;   // when_any() and when_all()
   friend class detail::FutureBase;  // a future of a run
+  friend class detail::BatchParts;  // its trace
   friend class Runtime;             // after()
 
   detail::RunRecord& record();

@@ -19,4 +19,10 @@ void BatchBlocks::give_back(const Block& block) {
   free_[free_count_++] = (block.first - dev_.batch_base) / kBatchTasks;
 }
 
+std::vector<std::string> BatchBlocks::type_names() const {
+  std::vector<std::string> names;
+  for (std::uint32_t i = 0; i < entry_.type_count; ++i) names.push_back(type_name(*entry_.types[i].type));
+  return names;
+}
+
 }  // namespace flywheel::detail

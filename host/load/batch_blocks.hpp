@@ -5,7 +5,9 @@
 #include <array>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <typeindex>
+#include <vector>
 
 #include "../../runtime/records/device_state.hpp"
 #include "../../runtime/records/entry.hpp"
@@ -28,6 +30,8 @@ class BatchBlocks {
   void give_back(const Block& block);
   /// The position of a task type in the kernel's list. Throws GraphError if it is not there.
   std::uint16_t type_index(std::type_index type) const { return detail::type_index(type, entry_); }
+  /// The names of the types in that list.
+  std::vector<std::string> type_names() const;
 
  private:
   const DeviceState& dev_;

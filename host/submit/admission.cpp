@@ -60,6 +60,7 @@ bool Admission::admit(const Lock&, const RunPtr& run) {
 }
 
 void Admission::take_room(RunRecord& run) {
+  if (run.tracing) tracing_ = run.tracing;
   LoadedGraph& graph = *run.graph;
   run.bank = graph.free_banks.back();
   graph.free_banks.pop_back();
@@ -129,9 +130,10 @@ bool Admission::has_slot(const RunRecord& run) const {
   return !holds_ && !closed_ && slots_.free() > left_to_higher(run.priority, slots_.size()) && inbox_.has_room(kInboxRoom);
 }
 
-/// True if the run must wait for another run of its executable to end or, if it is a collective run, for another
-/// collective run.
+/// True if the run must wait for another run of its executable to end, if it is a collective run for another collective run,
+/// or if it is traced for another trace.
 bool Admission::is_behind_its_like(const RunRecord& run) const {
+  if (run.tracing && tracing_ && tracing_ != run.tracing) return true;
   return run.graph->free_banks.empty() || (run.graph->kind != GraphKind::dynamic && all_workers_live_);
 }
 

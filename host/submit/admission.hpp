@@ -75,6 +75,11 @@ class Admission {
   /// Removes and returns all runs in the backlog.
   std::vector<RunPtr> empty_backlog(const Lock&) { return backlog_.take_all(); }
 
+  /// The work whose trace the tracks hold, from the admission of its first run to end_tracing(); null: none. No other traced
+  /// run goes in flight meanwhile, and of a batch all parts do.
+  const std::shared_ptr<TracedWork>& tracing(const Lock&) const { return tracing_; }
+  void end_tracing(const Lock&) { tracing_.reset(); }
+
   // Runs that CUDA streams will submit.
   void expect(const Lock&, const RunPtr& run) { expected_.push_back(run); }
   bool expects_any(const Lock&) const { return !expected_.empty(); }
@@ -108,6 +113,7 @@ class Admission {
   Reservation reservation_;
   std::uint64_t live_tasks_ = 0;   // of dynamic runs
   bool all_workers_live_ = false;  // a phased or compiled run is in flight
+  std::shared_ptr<TracedWork> tracing_;
   std::vector<RunPtr> expected_;
   std::uint32_t holds_ = 0;
   bool closed_ = false;

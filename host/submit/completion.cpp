@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <span>
 
 #include "../engine/thrown_texts.hpp"
 #include "../plan/task_name.hpp"
@@ -116,7 +117,38 @@ std::string predecessor_failure(const RunRecord& run) {
   return "";
 }
 
-Trace collect_trace(Engine& engine, const DeviceState& dev, const RunRecord& run) {
+namespace {
+/// The edges of some tasks: the loader has laid them out one task behind the other.
+std::vector<Edge> edges_of(Engine& engine, const DeviceState& dev, std::span<const TaskRecord> records) {
+  std::uint32_t first = ~0u, end = 0;
+  for (const TaskRecord& record : records) {
+    if (!record.header.edge_count) continue;
+    first = std::min(first, record.header.first_edge);
+    end = std::max(end, record.header.first_edge + record.header.edge_count);
+  }
+  std::vector<Edge> edges(first < end ? end - first : 0);
+  if (!edges.empty()) engine.copy_to_host(edges.data(), dev.edges + first, edges.size() * sizeof(Edge));
+  return edges;
+}
+
+/// The successors of each task of a dynamic graph, as its records in device memory have them.
+void copy_edges(Engine& engine, const DeviceState& dev, const LoadedGraph& graph, TracedGraph& to) {
+  constexpr std::uint32_t kAtOnce = 4096;
+  std::vector<TaskRecord> records;
+  to.first_successor.push_back(0);
+  for (std::uint32_t first = 0; first < graph.task_count; first += kAtOnce) {
+    records.resize(std::min(graph.task_count - first, kAtOnce));
+    engine.copy_to_host(records.data(), dev.records + graph.first_record + first, records.size() * sizeof(TaskRecord));
+    const std::vector<Edge> edges = edges_of(engine, dev, records);
+    for (std::size_t i = 0, next = 0; i < records.size(); next += records[i++].header.edge_count) {
+      for (std::uint32_t e = 0; e < records[i].header.edge_count; ++e) to.successors.push_back(edges[next + e].task);
+      to.first_successor.push_back(static_cast<std::uint32_t>(to.successors.size()));
+    }
+  }
+}
+}  // namespace
+
+Trace collect_trace(Engine& engine, const DeviceState& dev, const TracedWork& work) {
   const std::size_t count = std::size_t{dev.workers} * kTraceRoles, capacity = dev.trace.capacity;
   std::vector<TraceTrack> tracks(count);
   engine.copy_to_host(tracks.data(), dev.trace.tracks, count * sizeof(TraceTrack));
@@ -125,13 +157,25 @@ Trace collect_trace(Engine& engine, const DeviceState& dev, const RunRecord& run
     engine.copy_to_host(events.data() + track * capacity, dev.trace.events + track * capacity,
                         std::min<std::size_t>(tracks[track].count, capacity) * sizeof(TraceEvent));
   engine.clear(dev.trace.tracks, count * sizeof(TraceTrack));  // roles that take no part in the next run write nothing
+  TracedGraph graph{work.graphs.front()->kind, work.kernel_types, {}, {}, {}};
   std::vector<std::string> names, types;
-  for (std::uint32_t task = 0; task < run.graph->task_count; ++task) {
-    names.push_back(run.graph->task_name(task));
-    types.push_back(type_name(run.graph->type_of(task)));
+  for (const std::shared_ptr<LoadedGraph>& part : work.graphs) {
+    if (work.of_batch) graph.parts.push_back(part->first_local);
+    const std::uint32_t tasks = part->task_count - (work.of_batch ? 1 : 0);  // without the library's own
+    for (std::uint32_t task = 0; task < tasks; ++task) {
+      names.push_back(part->task_name(part->first_local + task));
+      types.push_back(type_name(part->type_of(task)));
+    }
   }
-  return {dev.workers,      dev.trace.capacity, std::move(tracks),         std::move(events),
-          std::move(names), std::move(types),   run.graph->dependent_bytes};
+  if (!work.of_batch && graph.kind == GraphKind::dynamic) copy_edges(engine, dev, *work.graphs.front(), graph);
+  return {dev.workers,
+          dev.trace.capacity,
+          std::move(tracks),
+          std::move(events),
+          std::move(names),
+          std::move(types),
+          work.graphs.front()->dependent_bytes,
+          std::move(graph)};
 }
 
 }  // namespace flywheel::detail

@@ -32,7 +32,8 @@ std::string failure_text(std::uint32_t code, const std::string& task, const std:
 /// holds the dispatcher's mutex.
 std::string predecessor_failure(const RunRecord& run);
 
-/// Copies the trace of a run from the device. The run is complete, and no later collective run is in flight.
-Trace collect_trace(Engine& engine, const DeviceState& dev, const RunRecord& run);
+/// Copies a trace from the device, and clears the tracks. All runs of the work are complete, and no other traced run is in
+/// flight.
+Trace collect_trace(Engine& engine, const DeviceState& dev, const TracedWork& work);
 
 }  // namespace flywheel::detail

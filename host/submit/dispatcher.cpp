@@ -324,6 +324,12 @@ void Dispatcher::retire(const RunPtr& run) {
   if (admission_.waiting()) wake_.notify_one();  // a slot has become free
 }
 
+const Trace* Dispatcher::trace_of(const TracedWork& batch) {
+  Lock lock(mutex_);
+  or_fail_everything(lock, [&] { ending_.end_trace(lock); });
+  return batch.trace.get();
+}
+
 void Dispatcher::retire_finished() {
   throw_if_closed();
   Lock lock(mutex_, std::try_to_lock);

@@ -68,6 +68,8 @@ class Dispatcher {
   /// Frees the slot, counters and room of a run whose completion word is written. Collects its outcome first if
   /// Run::done() has not.
   void retire(const RunPtr& run);
+  /// The trace of a batch whose parts are done for the program; null: there is none so far. It stays where it is.
+  const Trace* trace_of(const TracedWork& batch);
   /// Retires all runs that have ended: for threads that wait for what those use. Throws like submit().
   void retire_finished();
   /// Runs `action` while no kernel is resident or about to be launched; runs in flight are suspended. Throws CapacityError

@@ -59,6 +59,7 @@ bool Ending::retire_some(const Lock& lock) {
 
 bool Ending::retire_in(const Lock& lock, std::uint32_t first, std::uint32_t end) {
   const RunSlots& slots = admission_.in_flight(lock);
+  end_trace(lock);
   if (!slots.live()) return false;
   bool streamed = false;
   for (std::uint32_t slot = first; slot < end; ++slot) {
@@ -101,7 +102,10 @@ void Ending::retire_predecessors(const Lock& lock, const RunPtr& run) {
 
 /// Collects the outcome of a run in flight that has ended, and frees its slot.
 void Ending::take_up(const Lock& lock, const RunPtr& run) {
-  if (run->traced) fetch_trace(*run);
+  if (run->tracing) {
+    --run->tracing->left;
+    end_trace(lock, run.get());
+  }
   if (run->before)
     for (const auto& one : run->before->singles) singles_.collect(*one);  // for the message of a failure
   // Acquire: pairs with the release in collect(), if the thread that waits for the run has collected it, see
@@ -126,10 +130,14 @@ void Ending::let_predecessors_go(const Lock& lock, RunRecord& run) {
   }
 }
 
-/// Copies the trace before the run is done, and before a later collective run can overwrite it.
-void Ending::fetch_trace(RunRecord& run) {
-  auto trace = std::make_unique<const Trace>(collect_trace(engine_, dev_, run));
-  if (is_live(run)) run.trace = std::move(trace);
+/// Copies the trace before the run is done, and before another traced run can overwrite it. `run`: the last one, if it ends
+/// now. That of a run which the host has ended early is dropped: the program may be looking at that there is none.
+void Ending::end_trace(const Lock& lock, const RunRecord* run) {
+  const std::shared_ptr<TracedWork> work = admission_.tracing(lock);
+  if (!work || work->left) return;
+  auto trace = std::make_unique<const Trace>(collect_trace(engine_, dev_, *work));
+  if (work->of_batch || (run && is_live(*run))) work->trace = std::move(trace);
+  admission_.end_tracing(lock);
 }
 
 /// Reads streamed values. True if there were any. A run that has ended early is drained too, because its tasks must not
@@ -154,6 +162,7 @@ bool Ending::cancel(const Lock& lock, const RunPtr& run) {
   run->cancel_requested = true;
   const bool was_in_backlog = admission_.remove(lock, run);  // else a CUDA stream will submit it
   run->end_early(Status::cancelled, "it had not started");
+  end_trace(lock);
   admission_.let_followers_go(lock, *run, true);
   return was_in_backlog;
 }
@@ -253,6 +262,7 @@ void Ending::end_all(const Lock& lock, Status status, const std::string& cause, 
   for (const RunPtr& run : admission_.forget_expected(lock)) run->end_early(status, cause);
   reject(lock);
   if (!workers_go_on) abandoned_.clear();
+  admission_.end_tracing(lock);
   for (RunPtr& run : admission_.abandon_all(lock)) {
     abandon(*run, status, cause);
     if (workers_go_on) abandoned_.push_back(std::move(run));

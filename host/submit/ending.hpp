@@ -33,6 +33,9 @@ class Ending {
   /// its slot.
   void retire(const Lock& lock, const RunPtr& run);
 
+  /// If all runs of the work that is being traced have ended: copies its trace, unless that is done. Then another may begin.
+  void end_trace(const Lock& lock) { end_trace(lock, nullptr); }
+
   // Single runs.
   /// Cancels a run. True if it was in the backlog: other runs may then be able to go.
   bool cancel(const Lock& lock, const RunPtr& run);
@@ -75,7 +78,7 @@ class Ending {
   void take_up(const Lock& lock, const RunPtr& run);
   void let_predecessors_go(const Lock& lock, RunRecord& run);
   bool drain(RunRecord& run);
-  void fetch_trace(RunRecord& run);
+  void end_trace(const Lock& lock, const RunRecord* run);
   void fail_live(const Lock& lock, RunRecord& run, Status status, const std::string& cause);
   void ask_to_cancel(const Lock& lock, RunRecord& run);
   void abandon(RunRecord& run, Status status, const std::string& cause);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "../../runtime/base/status.hpp"
@@ -14,6 +15,7 @@
 #include "../collect/end_queue.hpp"
 #include "../load/loaded_graph.hpp"
 #include "../single/single_tasks.hpp"
+#include "../trace/profiler.hpp"
 #include "../trace/trace.hpp"
 
 namespace flywheel::detail {
@@ -69,9 +71,21 @@ struct RunsBefore {
   std::size_t size() const { return runs.size() + singles.size(); }
 };
 
+/// A traced run, or the parts of a traced batch together: one trace. See Admission for how they take turns.
+struct TracedWork {
+  std::vector<std::string> kernel_types;  // names of the kernel's task types, by position
+  bool of_batch = false;
+  std::vector<std::shared_ptr<LoadedGraph>> graphs;  // of the run, or of the parts in order; complete once `left` is 0
+  std::uint32_t left = 1;                            // runs that have not ended; guarded by the dispatcher's mutex
+  /// Null while there is none. Set under the dispatcher's mutex: of a run before the run is done, of a batch at the end of its
+  /// last part.
+  std::unique_ptr<const Trace> trace;
+};
+
 /// A run. The comments of the fields name the locks that guard them.
 struct RunRecord {
   explicit RunRecord(std::shared_ptr<LoadedGraph> loaded) : graph(std::move(loaded)) {}
+  ~RunRecord() { stop_range(range); }  // of one that was not taken
 
   /// Ends the run with a status that the host has chosen, unless it is done already. If it has a slot, the slot stays
   /// taken until the device has ended the run. The caller holds the dispatcher's mutex.
@@ -80,7 +94,10 @@ struct RunRecord {
     // Relaxed: `done` is only stored under `mutex`, which is held.
     const RunPhase was = phase.load(std::memory_order_relaxed);
     if (was == RunPhase::done) return;
-    if (was == RunPhase::waiting) holds.reset(), before.reset();
+    if (was == RunPhase::waiting) {
+      holds.reset(), before.reset();
+      if (tracing) --tracing->left;
+    }
     code = static_cast<std::uint32_t>(status);
     cause = why;
     ended_early = true;
@@ -117,8 +134,9 @@ struct RunRecord {
     if (!listeners) return;
     for (const Listener& one : listeners->all) one.watch(listeners->run.lock(), word, generation);
   }
-  /// Tells the listeners that the run is done. The caller holds `mutex` and has stored the phase.
+  /// Tells the listeners, and a profiler, that the run is done. The caller holds `mutex` and has stored the phase.
   void announce_end() {
+    stop_range(std::exchange(range, 0));
     if (!listeners) return;
     for (Listener& one : listeners->all) one.end(listeners->run.lock());
     listeners.reset();
@@ -127,9 +145,10 @@ struct RunRecord {
   const std::shared_ptr<LoadedGraph> graph;
   std::uint32_t repeat = 1;
   std::uint32_t priority = static_cast<std::uint32_t>(Priority::normal);
-  bool packs = false;  // first run of a compiled graph: packs its operands
-  bool traced = false;
-  std::unique_ptr<TaskRecord> root;  // the task that the run begins with, if it travels in the message: see kInlineRoot
+  bool packs = false;                   // first run of a compiled graph: packs its operands
+  std::shared_ptr<TracedWork> tracing;  // null: the run is not traced
+  std::uint64_t range = 0;              // of its life, for a profiler; 0: there is none
+  std::unique_ptr<TaskRecord> root;     // the task that the run begins with, if it travels in the message: see kInlineRoot
   /// What the device reads while the run is in flight. Dropped when the run leaves its slot, under the dispatcher's mutex.
   std::shared_ptr<void> holds;
   std::array<unsigned char, kParamBytes> params;  // the graph's parameters; bytes behind them are unused
@@ -163,7 +182,6 @@ struct RunRecord {
   std::uint32_t iterations = 0;
   std::string cause;  // for codes of the library: what exactly happened
   std::vector<unsigned char> results;
-  std::unique_ptr<const Trace> trace;  // of a traced run
 
   /// Who is told of the end; null: nobody. While the run waits, the dispatcher's mutex guards them, or the thread that
   /// prepares the run has it alone; from then on `mutex` does.

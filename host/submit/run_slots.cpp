@@ -56,7 +56,7 @@ FollowedRuns followed_runs_of(const RunsBefore& before) {
 
 std::uint32_t flags_of(const RunRecord& run) {
   std::uint32_t flags = run.packs ? kPhased | kPack : run.graph->constants.flags;
-  if (run.traced) flags |= kTraced;
+  if (run.tracing) flags |= kTraced;
   if (run.before && run.before->size()) flags |= kFollows;
   if (run.before && !run.before->values.empty()) flags |= kTakesValues;
   return flags;

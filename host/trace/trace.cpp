@@ -79,7 +79,8 @@ TraceClock fit_clock(const TraceTrack& track, double shared, std::uint64_t epoch
 }
 
 bool known(std::uint8_t kind) {
-  return kind > static_cast<std::uint8_t>(TraceKind::none) && kind <= static_cast<std::uint8_t>(TraceKind::store);
+  return (kind > static_cast<std::uint8_t>(TraceKind::none) && kind <= static_cast<std::uint8_t>(TraceKind::store)) ||
+         kind == static_cast<std::uint8_t>(TraceKind::meeting);
 }
 
 void check_size(const char* what, std::size_t have, std::size_t need) {
@@ -103,17 +104,19 @@ const char* describe(TraceRole role) {
 
 const char* describe(TraceKind kind) {
   static const char* const names[] = {"nothing", "wait for tasks", "gate", "body", "inputs", "page", "landing", "store"};
+  if (kind == TraceKind::meeting) return "meeting";
   return names[static_cast<std::uint32_t>(kind)];
 }
 
 Trace::Trace(std::uint32_t workers, std::uint32_t capacity, std::vector<TraceTrack> tracks, std::vector<TraceEvent> events,
              std::vector<std::string> task_names, std::vector<std::string> task_types,
-             std::vector<std::uint32_t> dependent_bytes)
+             std::vector<std::uint32_t> dependent_bytes, TracedGraph graph)
     : workers_(workers),
       capacity_(capacity),
       task_names_(std::move(task_names)),
       task_types_(std::move(task_types)),
-      dependent_bytes_(std::move(dependent_bytes)) {
+      dependent_bytes_(std::move(dependent_bytes)),
+      graph_(std::move(graph)) {
   check_size("tracks", tracks.size(), std::size_t{workers} * kTraceRoles);
   check_size("events", events.size(), tracks.size() * capacity);
   check_size("task types", task_types_.size(), task_names_.size());
@@ -121,10 +124,11 @@ Trace::Trace(std::uint32_t workers, std::uint32_t capacity, std::vector<TraceTra
   const std::vector<TraceTrack> longest = longest_tracks(tracks);
   const double shared = shared_rate(longest);
   const std::uint64_t epoch_ns = epoch_of(longest);
-  for (std::uint32_t i = 0; i < tracks.size(); ++i) {
-    const TraceClock clock = fit_clock(longest[i / kTraceRoles], shared, epoch_ns);
-    add_track(i, tracks[i], events.data() + std::size_t{i} * capacity, clock);
-  }
+  std::vector<TraceClock> clocks;
+  for (const TraceTrack& track : longest) clocks.push_back(fit_clock(track, shared, epoch_ns));
+  for (std::uint32_t i = 0; i < tracks.size(); ++i)
+    add_track(i, tracks[i], events.data() + std::size_t{i} * capacity, clocks[i / kTraceRoles], epoch_ns);
+  end_meetings(tracks, clocks);
   find_inputs();
   begin_at_zero();
 }
@@ -146,20 +150,54 @@ void Trace::find_inputs() {
   spans_.insert(spans_.end(), inputs.begin(), inputs.end());
 }
 
-void Trace::add_track(std::uint32_t index, const TraceTrack& track, const TraceEvent* events, const TraceClock& clock) {
+/// Events in front of a kClockEvent are in ticks of another clock, of the SM that the worker was on then: that event knows it.
+void Trace::add_track(std::uint32_t index, const TraceTrack& track, const TraceEvent* events, const TraceClock& clock,
+                      std::uint64_t epoch_ns) {
   if (track.count > capacity_) {
     ignored_ += capacity_;
     return;
   }
   dropped_ += track.dropped;
+  const TraceEvent* const end = events + track.count;
+  for (const TraceEvent* event = events; event != end; ++event) {
+    if (event->kind != kClockEvent) continue;
+    const std::uint64_t ns = std::uint64_t{event->task} << 32 | event->pass;
+    add_events(index, events, event, {event->begin, static_cast<double>(static_cast<std::int64_t>(ns - epoch_ns)), clock.rate});
+    events = event + 1;
+  }
+  add_events(index, events, end, clock);
+}
+
+void Trace::add_events(std::uint32_t index, const TraceEvent* events, const TraceEvent* end, const TraceClock& clock) {
   const std::uint32_t worker = index / kTraceRoles, role = index % kTraceRoles;
-  for (const TraceEvent* event = events; event != events + track.count; ++event) {
+  for (const TraceEvent* event = events; event != end; ++event) {
     if (event->role != role || !known(event->kind)) {
       ++ignored_;
       continue;
     }
     spans_.push_back({worker, static_cast<TraceRole>(role), static_cast<TraceKind>(event->kind), event->task, event->pass,
                       clock.ns(event->begin), clock.ns(event->begin + event->ticks), kib_of(*event)});
+  }
+}
+
+/// Phased runs: the meetings that no worker was seen to leave, at which the run ended. They end when the last worker comes.
+void Trace::end_meetings(const std::vector<TraceTrack>& tracks, const std::vector<TraceClock>& clocks) {
+  constexpr auto kCompute = static_cast<std::uint32_t>(TraceRole::compute);
+  std::vector<TraceSpan> last;
+  double end_ns = 0;
+  for (std::uint32_t worker = 0; worker < workers_; ++worker) {
+    const TraceTrack& track = tracks[worker * kTraceRoles + kCompute];
+    if (!track.meeting_since) continue;
+    const double came = clocks[worker].ns(track.meeting_since);
+    end_ns = last.empty() ? came : std::max(end_ns, came);
+    last.push_back({worker, TraceRole::compute, TraceKind::meeting, kNoTaskOfProgram, 0, came, 0, 0});
+  }
+  std::uint32_t pass = 0;
+  for (const TraceSpan& span : spans_) pass = std::max(pass, span.pass);
+  for (TraceSpan& span : last) {
+    span.pass = pass;
+    span.end_ns = end_ns;
+    spans_.push_back(span);
   }
 }
 
@@ -185,12 +223,18 @@ void Trace::begin_at_zero() {
 }
 
 std::string Trace::task_name(std::uint32_t task) const {
-  return task < task_names_.size() ? task_names_[task] : "task " + std::to_string(task);
+  if (task < task_names_.size()) return task_names_[task];
+  if (task == kNoTaskOfProgram) return "the library's task that brings the next ones";
+  if (task & kSpawnedTask) return "a spawned task (" + task_type(task) + ")";
+  return "task " + std::to_string(task);
 }
 
 const std::string& Trace::task_type(std::uint32_t task) const {
-  static const std::string unknown = "unknown";
-  return task < task_types_.size() ? task_types_[task] : unknown;
+  static const std::string unknown = "unknown", library = "(library)";
+  if (task < task_types_.size()) return task_types_[task];
+  if (task == kNoTaskOfProgram) return library;
+  const std::uint32_t type = task & ~kSpawnedTask;
+  return task & kSpawnedTask && type < graph_.kernel_types.size() ? graph_.kernel_types[type] : unknown;
 }
 
 std::vector<double> Trace::costs() const {

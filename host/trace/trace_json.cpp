@@ -1,5 +1,5 @@
 // Writes Chrome's trace event format, which Perfetto reads too ("Trace Event Format", Google, 2016): complete events
-// ("X") and metadata ("M"). Times are in us.
+// ("X"), counters ("C") and metadata ("M"). Times are in us.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -23,7 +23,7 @@ std::uint32_t thread_of(std::uint32_t worker, TraceRole role) {
 }
 
 std::string label(const Trace& trace, const TraceSpan& span) {
-  if (span.kind == TraceKind::gate) return describe(span.kind);
+  if (span.kind == TraceKind::gate || span.kind == TraceKind::meeting) return describe(span.kind);
   const std::string name = trace.task_name(span.task);
   return span.kind == TraceKind::body ? name : fmt::format("{}: {}", describe(span.kind), name);
 }
@@ -47,6 +47,13 @@ void add_span(std::string& json, const Trace& trace, const TraceSpan& span) {
                  thread_of(span.worker, span.role), span.task, span.pass, span.bytes_kib);
 }
 
+void add_length(std::string& json, const QueueLength& length) {
+  const long long at = std::llround(length.at_ns);
+  fmt::format_to(std::back_inserter(json),
+                 ",\n{{\"name\":\"ready tasks\",\"ph\":\"C\",\"ts\":{}.{:03},\"pid\":0,\"args\":{{\"tasks\":{}}}}}", at / 1000,
+                 at % 1000, length.tasks);
+}
+
 }  // namespace
 
 std::string Trace::chrome_json() const {
@@ -57,6 +64,7 @@ std::string Trace::chrome_json() const {
   for (std::uint32_t i = 0; i < workers_ * kTraceRoles; ++i)
     add_metadata(json, i / kTraceRoles, static_cast<TraceRole>(i % kTraceRoles));
   for (const TraceSpan& span : spans_) add_span(json, *this, span);
+  for (const QueueLength& length : queue_lengths()) add_length(json, length);
   return json + "\n]}\n";
 }
 

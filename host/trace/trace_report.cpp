@@ -1,4 +1,4 @@
-// Writes a report of where the time of a run goes.
+// Writes a report of where the time of a compiled run goes; of others see worker_report.cpp.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,39 +7,13 @@
 #include <iterator>
 #include <map>
 
-#include "trace.hpp"
+#include "report_parts.hpp"
+#include "worker_report.hpp"
 
 namespace flywheel {
 using namespace detail;
 
 namespace {
-
-constexpr std::size_t kWorst = 10;  // waits and tasks listed
-constexpr double kLeastNs = 1;      // shorter times are rounding errors
-constexpr double kKib = 1024;
-
-using Spans = std::vector<const TraceSpan*>;
-/// Spans with the time in ns by which they are ranked.
-using Ranked = std::vector<std::pair<double, const TraceSpan*>>;
-
-double length(const TraceSpan& span) { return span.end_ns - span.begin_ns; }
-double ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
-
-/// Lengths in ns, and the bytes of operands that came with them.
-struct Times {
-  std::vector<double> ns;
-  double total = 0;
-  double bytes = 0;
-
-  void add(double length_ns, std::uint32_t kib = 0) {
-    ns.push_back(length_ns);
-    total += length_ns;
-    bytes += kib * kKib;
-  }
-  double mean() const { return ratio(total, static_cast<double>(ns.size())); }
-  /// A percentile by nearest rank; 0 if there are no lengths. They must be sorted.
-  double percentile(std::size_t percent) const { return ns.empty() ? 0 : ns[(ns.size() * percent + 99) / 100 - 1]; }
-};
 
 class Report {
  public:
@@ -145,16 +119,6 @@ double Report::without_bodies(const TraceSpan& wait) const {
 
 /// The median of the bodies of the same type.
 double Report::median(const TraceSpan& body) const { return types_.at(trace_.task_type(body.task)).percentile(50); }
-
-Ranked worst(Ranked all) {
-  std::erase_if(all, [](const auto& one) { return one.first < kLeastNs; });
-  const auto end = all.begin() + static_cast<std::ptrdiff_t>(std::min(all.size(), kWorst));
-  std::partial_sort(all.begin(), end, all.end(), [](const auto& a, const auto& b) {
-    return a.first != b.first ? a.first > b.first : a.second->begin_ns < b.second->begin_ns;
-  });
-  all.erase(end, all.end());
-  return all;
-}
 
 std::string Report::text() {
   if (trace_.spans().empty()) {
@@ -277,15 +241,22 @@ void Report::balance() {
   print("  imbalance           {:.2f} (most over mean)\n", ratio(*most * trace_.workers(), bodies_.total));
 }
 
-void Report::tail() {
-  if (trace_.ignored())
-    print("\n{} events ignored, of no known kind or role: was the trace read before its run ended?\n", trace_.ignored());
-  if (trace_.dropped())
-    print("\n{} events dropped, so what came last is missing: raise Options::trace_events\n", trace_.dropped());
-}
+void Report::tail() { text_ += loss_text(trace_); }
 
 }  // namespace
 
-std::string Trace::report() const { return Report(*this).text(); }
+std::string detail::loss_text(const Trace& trace) {
+  std::string text;
+  if (trace.ignored())
+    text += fmt::format("\n{} events ignored, of no known kind or role: was the trace read before its run ended?\n",
+                        trace.ignored());
+  if (trace.dropped())
+    text += fmt::format("\n{} events dropped, so what came last is missing: raise Options::trace_events\n", trace.dropped());
+  return text;
+}
+
+std::string Trace::report() const {
+  return graph_.kind == GraphKind::compiled || spans_.empty() ? Report(*this).text() : report_by_worker(*this);
+}
 
 }  // namespace flywheel

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "../dynamic/suspend.hpp"
+#include "../dynamic/traced.hpp"
 #include "../records/task_slot.hpp"
 #include "operands.hpp"
 
@@ -27,7 +28,7 @@ struct PhaseClock {
   std::uint32_t workers;   // that arrive at each boundary
   BoundaryCount ends;      // of phases and passes
   BoundaryCount meetings;  // calls of grid_sync()
-  std::uint32_t local;     // graph-local index of the task that runs or ran last, for reports
+  std::uint32_t local;     // graph-local index of the task that runs or ran last, for reports; kNoLocal: none has so far
   bool stop_now;           // vote at the next boundary: a task here failed
   bool stop_after_pass;    // vote at the end of the pass: a task here called stop()
   FirstPoll first_poll;
@@ -41,24 +42,32 @@ struct PhaseClock {
     return {context.dev->workers,
             {&control.barrier.value, line.barrier_base, 0},
             {&control.meetings.value, line.meeting_base, 0},
-            0,
+            kNoLocal,
             false,
             stops,
             {FirstPoll::kBegin, 0}};
   }
 };
 
-/// One thread, after a task body: notes what the body asked for. In dynamic runs the finisher does so.
+/// What the context of a worker's part of a phased run, or of a traced task, begins with.
+FLYWHEEL_TASK constexpr Outcome first_outcome(bool traced, std::uint32_t iteration) {
+  return {0, 0, traced ? std::uint32_t{kTracedBody} : 0, iteration};
+}
+
+/// One thread, after a task body: notes what the body asked for, in a traced run also that the next body begins. In dynamic
+/// runs the finisher does so.
 template <class P>
 FLYWHEEL_TASK void note_outcome(TaskContext& context, PhaseClock& clock) {
   const Outcome outcome = context.outcome;
   if (!outcome.code && !outcome.stop) return;
+  if (outcome.stop & kTracedBody) step_traced<P>(*context.dev, context.worker, clock.local, outcome.iteration);
   if (outcome.code) record_fault<P>(*context.run, outcome.code, clock.local);
   // Relaxed: pairs with is_suspension() and PhaseClock::of(); this worker's next arrival releases it.
-  if (outcome.stop) P::device(context.run->line.stop).set(kStopCalled, Order::relaxed);
+  if (outcome.stop & kStopCalled) P::device(context.run->line.stop).set(kStopCalled, Order::relaxed);
   clock.stop_now |= outcome.code != 0;
-  clock.stop_after_pass |= outcome.stop != 0;
-  context.outcome.code = context.outcome.stop = 0;
+  clock.stop_after_pass |= (outcome.stop & kStopCalled) != 0;
+  context.outcome.code = 0;
+  context.outcome.stop = outcome.stop & kTracedBody;
 }
 
 /// What is asked of a phased run from outside.
@@ -116,9 +125,34 @@ FLYWHEEL_COLD void note_missed_meeting(TaskContext& context, std::uint32_t local
   record_fault<P>(*context.run, static_cast<std::uint32_t>(Status::grid_sync_missed), local);
 }
 
-/// One thread of each worker crosses the next boundary: arrives, votes to stop if it has a reason, and waits. False if
-/// the run ends or is suspended here. `asked`: AskBits, of worker 0; 0 of the others.
+/// How a boundary of a traced run was crossed.
+struct TracedCrossing {
+  PhaseClock clock;
+  bool go_on;
+};
+template <class P, bool kMayTrace = true>
+FLYWHEEL_TASK bool cross_boundary(TaskContext& context, PhaseClock& clock, Boundary boundary, std::uint32_t asked);
+
+/// cross_boundary() in a traced run: writes what has ended before the arrival. Behind a grid_sync() the run goes on,
+/// since this worker has yet to come to the end of the phase: so there the meeting is written at once. By value: the clock of a
+/// run that is not traced stays in registers.
 template <class P>
+FLYWHEEL_COLD TracedCrossing cross_traced(TaskContext& context, PhaseClock clock, Boundary boundary, std::uint32_t asked) {
+  const bool inside = boundary == Boundary::grid_sync;
+  const std::uint64_t now = P::ticks();
+  const std::uint32_t pass = context.outcome.iteration;
+  if (!inside) come_traced<P>(*context.dev, context.worker, clock.local, pass);
+  context.outcome.stop &= kStopCalled;
+  const bool go_on = cross_boundary<P, false>(context, clock, boundary, asked);
+  context.outcome.stop |= kTracedBody;
+  if (inside && go_on) write_span<P>(*context.dev, context.worker, TraceKind::meeting, now, P::ticks(), clock.local, pass);
+  if (!inside) clock.local = kNoLocal;
+  return {clock, go_on};
+}
+
+/// One thread of each worker crosses the next boundary: arrives, votes to stop if it has a reason, and waits. False if
+/// the run ends or is suspended here. `asked`: AskBits, of worker 0; 0 of the others. `kMayTrace`: false in cross_traced().
+template <class P, bool kMayTrace>
 FLYWHEEL_TASK bool cross_boundary(TaskContext& context, PhaseClock& clock, Boundary boundary, std::uint32_t asked) {
   const Outcome outcome = context.outcome;  // plain: written before a barrier of the block
   // Release fence, for arrive(): pairs with the acquire in GridBarrier::wait() of the others; covers what this worker wrote.
@@ -131,6 +165,12 @@ FLYWHEEL_TASK bool cross_boundary(TaskContext& context, PhaseClock& clock, Bound
   if (!(outcome.code | outcome.stop | asked | clock.stop_now | clock.stop_after_pass)) [[likely]] {
     barrier.arrive(here.count, false);
   } else {
+    if (kMayTrace && outcome.stop & kTracedBody) {
+      --here.count;
+      const TracedCrossing crossing = cross_traced<P>(context, clock, boundary, asked);
+      clock = crossing.clock;
+      return crossing.go_on;
+    }
     if (outcome.code || outcome.stop) {
       const Votes own = note_votes<P>(context, clock.local, {clock.stop_now, clock.stop_after_pass});
       clock.stop_now = own.stop_now;
@@ -184,6 +224,17 @@ class PhasedTasks {
     block.begin_pass(pass_);
     look_ahead(block, phase_);
     begin_phase(block);
+  }
+
+  /// The one task of block.alone(), and no boundary.
+  template <class Block>
+  FLYWHEEL_TASK void begin_alone(Block& block) {
+    if constexpr (Block::kOnGpu) {
+      records_ = &block.alone();
+      block.read_record(*records_);
+      count_ = step_ = 1;
+      is_first_ = true;
+    }
   }
 
   /// The next task's record, as block.load() gives it. Null at the run's end.
@@ -295,12 +346,15 @@ FLYWHEEL_TASK PhasesEnd pack_operands(const DeviceState& dev, const RunLine& lin
   return {0, !through, true, 0};
 }
 
-/// All threads of the block: the phased run.
+/// All threads of the block: the phased run. Or, on a GPU, a traced task of a dynamic run: it takes this way, which is beside
+/// that of all other tasks, and the kernel has no bodies more for it.
 template <class List, class Block>
 FLYWHEEL_TASK PhasesEnd run_phases(const DeviceState& dev, const RunLine& line, Block& block) {
-  if (line.constants.flags & kPack) return pack_operands<List>(dev, line, block);
+  const std::uint32_t kind = line.constants.flags & (kPack | kPhased);
+  if (kind == (kPack | kPhased)) return pack_operands<List>(dev, line, block);
   PhasedTasks tasks;
-  tasks.begin(dev, line, block);
+  if (kind == kPhased) tasks.begin(dev, line, block);
+  else tasks.begin_alone(block);
   while (const TaskRecord* const record = tasks.next(block)) List::run(*record, block);
   return tasks.end();
 }

@@ -53,7 +53,7 @@ class CpuExecutor {
     Outcome outcome() const { return executor.contexts_[running()].outcome; }
     bool fetch(const DeviceState& dev, Item item) const {
       executor.fetch(executor.next_, dev.records[item.record], dev.runs[item.run]);
-      return !executor.cancelled();
+      return !executor.cancelled_or_traced();
     }
     void fetch_expected(const DeviceState& dev, Item item, const RunConstants& run) const {
       executor.task_slots_[executor.next_].record = dev.records[item.record];
@@ -82,8 +82,11 @@ class CpuExecutor {
   FLYWHEEL_TASK bool take_awaited() const { return work_.awaited.has_next; }
   FLYWHEEL_TASK void keep_constants(std::uint32_t, const RunConstants&) const {}  // fetch_direct() has copied them
 
-  /// Whether the run of the task that was fetched last was cancelled by then.
-  FLYWHEEL_TASK bool cancelled() const { return task_slots_[next_].run.cancelled != 0; }
+  /// Whether the run of the task that was fetched last was cancelled by then, or is traced: start_traced() knows.
+  FLYWHEEL_TASK bool cancelled_or_traced() const {
+    const RunLine& line = task_slots_[next_].run;
+    return (line.cancelled | (line.constants.flags & kTraced)) != 0;
+  }
 
   /// Prepares the task's context; the body runs in wait().
   FLYWHEEL_TASK void start(std::uint32_t slot, Item item) {
@@ -91,6 +94,14 @@ class CpuExecutor {
     const TaskSlot& task_slot = task_slots_[slot];
     contexts_[slot] = {&dev_,   &task_slot.record.header,          dev_.runs + item.run, item,
                        worker_, {0, 0, 0, task_slot.run.iteration}};
+  }
+
+  /// In place of start() where cancelled_or_traced() is true: false if the run was cancelled.
+  FLYWHEEL_COLD bool start_traced(std::uint32_t slot, Item item) {
+    if (!is_traced<P>(dev_.runs[item.run].line)) return false;
+    start(slot, item);
+    contexts_[slot].outcome = first_outcome(true, task_slots_[slot].run.iteration);
+    return true;
   }
 
   /// Runs the body. The callbacks are for executors whose body runs elsewhere: the first for bodies that take long,
@@ -107,7 +118,8 @@ class CpuExecutor {
   /// Takes part in the phased run in `run_slot`; returns how it ended.
   FLYWHEEL_TASK PhasesEnd run_phased(std::uint16_t run_slot) {
     RunState& run = dev_.runs[run_slot];
-    TaskContext context{&dev_, nullptr, &run, {0, run_slot, false}, worker_, {}};
+    const bool traced = run.line.constants.flags & kTraced;
+    TaskContext context{&dev_, nullptr, &run, {0, run_slot, false}, worker_, first_outcome(traced, 0)};
     CpuWorkerBlock<P> block(tasks_, context, scratch_);
     return run_phases<CatchingTasks>(dev_, run.line, block);
   }
@@ -121,9 +133,12 @@ class CpuExecutor {
  private:
   void run_body(std::uint32_t slot) {
     CpuWorkerBlock<P> block(tasks_, contexts_[slot], scratch_);
+    const bool traced = contexts_[slot].outcome.stop & kTracedBody;
+    if (traced) step_traced<P>(dev_, worker_, kNoLocal, contexts_[slot].outcome.iteration);
     begin_body<P>(dev_.heartbeats[worker_], contexts_[slot].item.pack());
     run_dynamic<CatchingTasks>(task_slots_[slot].record, block);
     end_body<P>(dev_.heartbeats[worker_]);
+    if (traced) end_traced<P>(dev_, worker_, task_slots_[slot].record.header, contexts_[slot].outcome.iteration);
   }
 
   const DeviceState& dev_;

@@ -17,10 +17,10 @@ namespace flywheel::detail {
 struct alignas(16) Outcome {
   std::uint32_t code;     // 0, or why the task failed
   std::uint32_t control;  // ControlBits: what the body has asked of the graph
-  std::uint32_t stop;     // 1 once the body has called stop()
+  std::uint32_t stop;     // StopBits: kStopCalled once the body has called stop(), kTracedBody
   std::uint32_t iteration;
 
-  /// It neither failed nor asked for anything.
+  /// It neither failed nor asked for anything, and is not traced.
   FLYWHEEL_TASK bool is_plain() const { return !(code | control | stop); }
 };
 
@@ -161,7 +161,7 @@ class BlockCore {
   FLYWHEEL_TASK static constexpr void sent() {}
 
   /// Ends a repeated run after this iteration. Any thread may call.
-  FLYWHEEL_TASK void stop() { P::block(context_->outcome.stop).store(1, Order::relaxed); }  // relaxed: see Outcome
+  FLYWHEEL_TASK void stop() { P::block(context_->outcome.stop).set(kStopCalled, Order::relaxed); }  // relaxed: see Outcome
 
   /// Library use, one thread: counts an arrival of this run at `word`, one of so many, and says whether it is the last; then
   /// the word is as new. Arrivals that a run which was cut short has left there do not count.

@@ -96,8 +96,8 @@ class Chain {
     look(link);
   }
   /// While the last task of a run runs: fetches the task of the follower that the run has by now, if it is the only one, waits
-  /// for nothing else, takes no values, and begins with one task. Whether there are others by then shows when the list is
-  /// closed. A follower stays in it until then, so what was read of it stays right.
+  /// for nothing else, takes no values, is not traced, and begins with one task. Whether there are others by then shows when
+  /// the list is closed. A follower stays in it until then, so what was read of it stays right.
   FLYWHEEL_TASK bool expect() {
     if (!known_) {
       // Acquire, with the fence in begin_look(): pairs with Enlistment::put_in_front().
@@ -108,7 +108,8 @@ class Chain {
     const auto generation = static_cast<std::uint32_t>(ahead_.done >> 32);
     if (!dev_.keep_successor || !followers_link(list_) || followers_ended(list_) + 1 != generation) return false;
     const RunConstants& run = follower_.constants;
-    if (follower_.next || follower_.waits != kOnePredecessor || run.flags & kTakesValues || !follower_.has_one_root())
+    if (follower_.next || follower_.waits != kOnePredecessor || run.flags & (kTakesValues | kTraced) ||
+        !follower_.has_one_root())
       return false;
     expected_ = Item::unpack(only_root(dev_, run));
     slots_.fetch_expected(dev_, expected_, run);

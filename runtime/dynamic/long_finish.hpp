@@ -94,7 +94,7 @@ class LongFinish {
     RunState& state = dev_.runs[task_.item.run];
     if (task_.outcome.code) record_fault<P>(state, task_.outcome.code, header_.local);
     // Relaxed: pairs with the load in begin_iteration(); this task's own arrival, which comes later, releases it.
-    if (task_.outcome.stop) P::device(state.line.stop).store(1, Order::relaxed);
+    if (task_.outcome.stop & kStopCalled) P::device(state.line.stop).store(1, Order::relaxed);
     task_.failed |= task_.outcome.code != 0;
   }
 

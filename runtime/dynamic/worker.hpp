@@ -88,7 +88,7 @@ class Worker {
   }
 
   /// Copies the task's record and its run's line into the executor's next slot, and starts the body unless the task is
-  /// to be skipped.
+  /// to be skipped. One test finds both what is cancelled and what is traced.
   FLYWHEEL_TASK void fetch(std::uint64_t packed, PrefetchedTask& task) {
     task.item = Item::unpack(packed);
     task.slot = executor_.next_slot();
@@ -98,10 +98,15 @@ class Worker {
       if (direct_run && executor_.is_started()) return take_over(task);
     task.task_slot = direct_run ? &executor_.fetch_direct(task.slot, record, task.item.record, *direct_run)
                                 : &executor_.fetch(task.slot, record, dev_.runs[task.item.run]);
-    task.runs = !task.item.skip && !executor_.cancelled();
+    task.runs = !task.item.skip && !executor_.cancelled_or_traced();
     task.failed = !task.runs;
     task.outcome = {};
-    if (task.runs) executor_.start(task.slot, task.item);
+    if (task.runs) {
+      executor_.start(task.slot, task.item);
+    } else if (!task.item.skip && executor_.start_traced(task.slot, task.item)) {
+      task.runs = true;
+      task.failed = false;
+    }
     if (direct_run) executor_.keep_constants(task.slot, *direct_run);  // after start(): bodies do not read them
     if (Executor::kPrefetches) finish_.expect(task, !direct_run);
     Finisher<P>::prepare(dev_, task);

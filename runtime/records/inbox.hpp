@@ -95,12 +95,12 @@ FLYWHEEL_TASK constexpr bool carries(const RunConstants& run) {
   return run.op == static_cast<std::uint32_t>(InboxOp::submit) && (params || (run.flags & (kInlineRoot | kFollows)));
 }
 
-/// Whether the message submits a run that one task begins, that waits for nothing, and whose parameters, if it has any, the
-/// message carries: the worker at the direct slot needs nothing else.
+/// Whether the message submits a run that one task begins, that waits for nothing and is not traced, and whose parameters, if
+/// it has any, the message carries: the worker at the direct slot needs nothing else.
 FLYWHEEL_TASK constexpr bool is_for_direct_slot(const RunConstants& run) {
   const bool has_one_root = (run.flags & kInlineRoot) || run.root_count == 1;
-  return run.op == static_cast<std::uint32_t>(InboxOp::submit) && has_one_root && !(run.flags & (kFollows | kAllWorkers)) &&
-         run.param_bytes <= most_carried(run.flags);
+  return run.op == static_cast<std::uint32_t>(InboxOp::submit) && has_one_root &&
+         !(run.flags & (kFollows | kAllWorkers | kTraced)) && run.param_bytes <= most_carried(run.flags);
 }
 
 /// Word i of a message of the most frequent kind, which submits a task that belongs to no loaded graph. Packed messages leave

@@ -50,7 +50,7 @@ enum GraphFlags : std::uint32_t {
   kPhased = 4,                        // phases order the tasks; there are no edges
   kCompiled = 8,                      // every worker follows its own instruction stream
   kPack = 16,                         // with kPhased: every worker packs the operands of its stream
-  kTraced = 32,                       // compiled: the workers write a trace
+  kTraced = 32,                       // the workers write a trace
   kInlineRoot = 64,                   // the run begins with the task whose record the message carries, see inbox.hpp
   kFollows = 128,                     // the run is a follower: what the message carries ends with its FollowedRuns
   kTakesValues = 256,                 // a follower some of whose parameters are results of its predecessors
@@ -59,11 +59,12 @@ enum GraphFlags : std::uint32_t {
   kAllWorkers = kPhased | kCompiled,  // a collective run: all workers take part
 };
 
-/// Bits of RunLine::stop. In a dynamic run only the first is used.
+/// Bits of RunLine::stop, of which a dynamic run uses the first, and of Outcome::stop: the first and the last.
 enum StopBits : std::uint32_t {
   kStopCalled = 1,    // a task called stop()
   kStopVoted = 2,     // a sink of this compiled run has voted to end it, or this part of it
   kSuspendAsked = 4,  // the inbox poller asks this collective run to suspend itself, see suspend.hpp
+  kTracedBody = 8,    // the body's run is traced, so what follows it is never the short way, see traced.hpp
 };
 
 /// Where a suspended collective run goes on: what has run are all passes below `pass`, and the first `phase` phases of that

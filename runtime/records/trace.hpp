@@ -1,7 +1,8 @@
-// Trace records: what each role of each worker did in a compiled run, and when.
+// Trace records: what each role of each worker did in a traced run, and when.
 //
 // Each role of each worker writes its own track, so the records need no atomics. The host copies the tracks after the
-// completion of the run, which orders them (host/trace/trace.cpp).
+// completion of the run, which orders them (host/trace/trace.cpp). One trace is under way at a time: Admission lets no other
+// traced run in flight before the host has copied and cleared the tracks.
 #pragma once
 
 #include <cstdint>
@@ -22,10 +23,22 @@ enum class TraceKind : std::uint8_t {
   page = 5,     // load: waits for a free page
   landing = 6,  // load: waits for earlier pages to arrive, which limits the pages in flight
   store = 7,    // store: runs a task's store part, from the last handoff that it took
+  meeting = 9,  // compute, phased runs: waits for the other workers in grid_sync() or at the end of a phase
 };
+
+/// In TraceSpan::task and TraceEvent::task of a task that another has spawned, which has no index: this bit, and the position
+/// of its type in the list of flywheel::start<...>().
+inline constexpr std::uint32_t kSpawnedTask = 1u << 31;
+/// The same of what belongs to no task of the program: a meeting at the end of a phase, and the library's own task that begins
+/// a part of a batch.
+inline constexpr std::uint32_t kNoTaskOfProgram = 0xfffffffeu;
 
 namespace detail {
 inline constexpr std::uint32_t kTraceRoles = 4;
+/// TraceEvent::kind of what is no span: `begin` ticks were the moment {task:32 | pass:32} ns, and the events in front of this
+/// one that no other such event precedes are in ticks of that clock. A worker writes it when another launch of the kernel has
+/// brought it another clock.
+inline constexpr std::uint8_t kClockEvent = 10;
 
 /// One event of a role. 24 bytes.
 struct TraceEvent {
@@ -49,9 +62,14 @@ struct TraceMoment {
 struct alignas(64) TraceTrack {
   std::uint32_t count;    // events written, at most the capacity
   std::uint32_t dropped;  // events that did not fit
-  TraceMoment begin;      // when the role began its part of the run
+  TraceMoment begin;      // when the role began its part of the run, or of this launch
   TraceMoment end;        // when it ended
+  // Of runs that are not compiled, see dynamic/traced.hpp. In ticks; 0: none.
+  std::uint64_t open_since;     // the begin of the body that runs or ran last
+  std::uint64_t meeting_since;  // the begin of a meeting that the worker has not been seen to leave
+  std::uint32_t launch;         // in which it wrote last
 };
+static_assert(sizeof(TraceTrack) == 64);
 
 /// The buffers of a trace, in device memory. Null tracks: no trace.
 struct TraceBuffers {
@@ -60,6 +78,15 @@ struct TraceBuffers {
   std::uint32_t capacity;  // events of one track
   std::uint32_t reserved;
 };
+
+/// The current moment. A CPU has one clock, which is read once: if the thread lost its core between two readings, the times of
+/// its whole track would be wrong.
+template <class P>
+FLYWHEEL_TASK TraceMoment trace_moment() {
+  const std::uint64_t ticks = P::ticks();
+  if constexpr (P::kOneClock) return {ticks, ticks};
+  return {ticks, P::now_ns()};
+}
 
 /// Writes the track of one role. `P::ticks()` is the worker's own clock. Without a trace all calls return at once.
 template <class P>
@@ -78,7 +105,7 @@ class TraceWriter {
     track_ = buffers.tracks + track;
     next_ = buffers.events + std::size_t{track} * buffers.capacity;
     end_ = next_ + buffers.capacity;
-    track_->begin = moment();
+    track_->begin = trace_moment<P>();
   }
 
   /// Whether there is a trace.
@@ -123,18 +150,10 @@ class TraceWriter {
     if (!track_) return;
     track_->count = count_;
     track_->dropped = dropped_;
-    track_->end = moment();
+    track_->end = trace_moment<P>();
   }
 
  private:
-  /// The current moment. A CPU has one clock, which is read once: if the thread lost its core between two readings, the
-  /// times of its whole track would be wrong.
-  FLYWHEEL_TASK static TraceMoment moment() {
-    const std::uint64_t ticks = P::ticks();
-    if constexpr (P::kOneClock) return {ticks, ticks};
-    return {ticks, P::now_ns()};
-  }
-
   TraceTrack* track_;
   TraceEvent* next_;
   TraceEvent* end_;

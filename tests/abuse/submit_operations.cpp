@@ -24,7 +24,7 @@ std::shared_ptr<RunCase> make_run(Actor& actor, const LoadedCase& loaded) {
   one->call->ticket = std::min(loaded.fate->mercy->load(std::memory_order_relaxed) + 1, kForEver);
   one->in = actor.dice.next();
   one->passes = choose_passes(actor, loaded);
-  one->traced = loaded.spec->is_compiled() && loaded.fate->options.trace_events && actor.dice.one_in(3);
+  one->traced = loaded.fate->options.trace_events && actor.dice.one_in(loaded.spec->is_compiled() ? 3 : 8);
   return one;
 }
 
@@ -118,9 +118,7 @@ void submit_badly(Actor& actor) {
   });
   refuses<UsageError>("repeat(0)", {"repeat(0)"}, [&] { runtime.submit(executable, repeat(0)); });
   refuses<UsageError>("repeat_until_stop(0)", {"repeat(0)"}, [&] { runtime.try_submit(executable, repeat_until_stop(0)); });
-  if (!loaded->spec->is_compiled())
-    refuses<UsageError>("a traced run of no compiled graph", {"compiled"}, [&] { runtime.submit(executable, traced); });
-  else if (!fate.options.trace_events)
+  if (!fate.options.trace_events)
     refuses<UsageError>("a traced run without room", {"Options::trace_events"}, [&] { runtime.submit(executable, traced); });
 }
 

@@ -100,6 +100,8 @@ def _allowed(path, kind, name):
         return False
     if room == "host" and path.endswith(".cpp") and kind in {"private", "system", "atomic"}:
         return True
+    if room == "host" and name.startswith("nvtx3/") and kind == "toolkit":
+        return path.endswith(".cpp")
     if room == "host" and name.startswith("cuda") and kind == "toolkit":
         return path.endswith(".cpp") or "cuda" in os.path.basename(path)
     return kind in MAY_INCLUDE[room]

@@ -38,6 +38,7 @@ TESTED_IN = {
     "host/plan/schedule_lists.hpp": "tests/host/test_schedule.cpp",
     "host/plan/task_name.hpp": "tests/host/test_graph.cpp",
     "host/single/single_tasks.hpp": "tests/host/test_single.cpp",
+    "host/trace/report_parts.hpp": "tests/host/test_trace_report.cpp",
     "runtime/base/constants.hpp": "tests/runtime/test_inbox.cpp",
     "runtime/poller/announcer.hpp": "tests/runtime/test_inbox_poller.cpp",
     "runtime/base/global_word.hpp": "tests/device/test_litmus.cu",
