@@ -12,9 +12,9 @@ using namespace flywheel::testing;
 namespace {
 
 #ifdef __SANITIZE_THREAD__
-constexpr std::uint32_t kRandomGraphs = 50;
+constexpr std::uint32_t kCheckedGraphs = 50;
 #else
-constexpr std::uint32_t kRandomGraphs = 400;
+constexpr std::uint32_t kCheckedGraphs = 400;
 #endif
 
 std::string fault(const SchedulePlan& plan, const Graph& graph) {
@@ -253,7 +253,7 @@ TEST_CASE("tasks that run together: each on a worker of its own, and none behind
 
 TEST_CASE("random graphs: no wait of a plan can be spared") {
   FLYWHEEL_TEST_SEED(seed);
-  for (std::uint32_t i = 0; i < kRandomGraphs / 4; ++i) {
+  for (std::uint32_t i = 0; i < kCheckedGraphs / 4; ++i) {
     INFO("graph " << i);
     Random random(seed + i);
     const Graph graph = random_dag(random, 100, 6);
@@ -274,7 +274,7 @@ TEST_CASE("random changes of a plan: refused if and only if they break something
   constexpr void (*kChanges[])(Random&, SchedulePlan&) = {&drop_a_wait,     &add_a_wait,  &swap_tasks,
                                                           &swap_neighbours, &move_a_task, &change_leader};
   std::uint32_t right = 0, wrong = 0;
-  for (std::uint32_t i = 0; i < kRandomGraphs; ++i) {
+  for (std::uint32_t i = 0; i < kCheckedGraphs; ++i) {
     Random random(seed + i);
     const Graph graph = random_dag(random, 40, 4, i % 2 == 0);
     const SchedulePlan plan = make_schedule(graph, 4, {});
@@ -289,6 +289,6 @@ TEST_CASE("random changes of a plan: refused if and only if they break something
       if (as_it_should) REQUIRE(PaperRun(other, graph, 2).go(random).empty());
     }
   }
-  CHECK(right > kRandomGraphs);  // of 20 for each graph
-  CHECK(wrong > kRandomGraphs);
+  CHECK(right > kCheckedGraphs);  // of 20 for each graph
+  CHECK(wrong > kCheckedGraphs);
 }

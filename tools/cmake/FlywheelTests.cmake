@@ -41,8 +41,8 @@ endfunction()
 
 # flywheel_bundle(out room name source): the program that the test is a part of, or nothing if it is a program of its own. In a
 # build of everything the plain tests of the room host are one program, and so are those of each app: eight files are compiled
-# together, and so is what they include. ctest starts the program anew for each file, see flywheel_test_command(). Names in
-# anonymous namespaces differ in all files of a room; in the room runtime they do not.
+# together, and so is what they include. ctest starts the program anew for each file, see flywheel_test_command(). A name in an
+# anonymous namespace must not stand in two of the eight; in the room runtime too many do.
 function(flywheel_bundle out room name source)
   set(${out} "" PARENT_SCOPE)
   if(NOT CMAKE_UNITY_BUILD OR room MATCHES "^(runtime|device)$" OR name MATCHES "_gpu$" OR name IN_LIST FLYWHEEL_EMULATED_TESTS)
