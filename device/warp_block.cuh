@@ -103,8 +103,9 @@ class WarpBlock : public BlockCore<ThreadPlatform, List>, public OneWarp {
   /// with Status::scratch_exhausted, if an eighth of Options::scratch_bytes is too small.
   template <class T>
   __device__ T* scratch(int n) {
+    detail::check_scratch<T>();
     const std::size_t at = (used_ + 15) & ~std::size_t{15};
-    used_ = at + sizeof(T) * static_cast<std::size_t>(n);
+    used_ = at + sizeof(T) * std::size_t{static_cast<std::uint32_t>(n)};
     if (used_ <= scratch_bytes_) return reinterpret_cast<T*>(scratch_ + at);
     this->fail_with(static_cast<std::uint32_t>(Status::scratch_exhausted));
     return nullptr;

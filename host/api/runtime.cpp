@@ -158,6 +158,10 @@ template <class T>
 void add_once(std::vector<T>& all, const T& one) {
   if (std::ranges::find(all, one) == all.end()) all.push_back(one);
 }
+/// A parameter that is set again: the later value counts, whether it is known or comes with the end of a run.
+void forget_value(RunRecord& run, std::uint32_t offset) {
+  if (run.before) std::erase_if(run.before->values, [&](const TakenValue& value) { return value.to == offset; });
+}
 constexpr const char* kOtherRuntime = "after(): this run belongs to another runtime: wait for it before you submit";
 }  // namespace
 
@@ -182,10 +186,12 @@ void Runtime::take_value(RunRecord& run, const Run& of, std::uint64_t graph, std
     throw UsageError("set(): this result belongs to a task of another graph: name a task of the graph of that run");
   if (from + bytes > source.result_bytes)
     throw UsageError("set(): this result belongs to a task that was added after load(): load the graph again");
+  forget_value(run, to);
   before(run).values.push_back({of.record_, nullptr, from, to, bytes});
 }
 
 void Runtime::take_value(RunRecord& run, const FutureBase& of, std::uint32_t to, std::uint32_t bytes) {
+  forget_value(run, to);
   before(run).values.push_back({of.run_, of.task_, 0, to, bytes});
 }
 
@@ -198,6 +204,7 @@ void Runtime::check_param(const RunRecord& run, std::uint32_t graph, std::uint32
 
 void Runtime::set_param(RunRecord& run, std::uint32_t graph, std::uint32_t offset, const void* value, std::size_t bytes) {
   check_param(run, graph, offset, bytes);
+  forget_value(run, offset);
   std::memcpy(run.params.data() + offset, value, bytes);
 }
 

@@ -32,12 +32,18 @@ void check_times(const Options& o) {
   check_time("park_after", o.park_after);
   check_time("yield_every", o.yield_every);
   check_time("tuning.yield_patience", o.tuning.yield_patience);
-  check_time("tuning.yield_gap", std::chrono::duration_cast<std::chrono::milliseconds>(o.tuning.yield_gap));
+  check_time("tuning.yield_gap", std::chrono::floor<std::chrono::milliseconds>(o.tuning.yield_gap));
   check_time("start_timeout", o.start_timeout);
   check_time("stall_limit", o.stall_limit);
   check_time("spin_budget", o.spin_budget);
   check_time("check_budget", o.check_budget);
   check_time("shutdown_timeout", o.shutdown_timeout);
+}
+
+/// Values that no enumerator has come from a cast.
+void check_choices(const Options& o) {
+  check_range("target", static_cast<Number>(o.target), 0, static_cast<Number>(Target::cpu));
+  check_range("mode", static_cast<Number>(o.mode), 0, static_cast<Number>(Mode::drain));
 }
 
 void check_sizes(const Options& o) {
@@ -83,6 +89,7 @@ std::string scratch_of_no_gpu(const Options& options) {
 }
 
 void check_options(const Options& options) {
+  check_choices(options);
   check_times(options);
   check_sizes(options);
   check_pages(options);

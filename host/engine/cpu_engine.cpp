@@ -90,7 +90,8 @@ class CpuEngine final : public Engine {
   void* allocate_device(std::size_t bytes) override {
     const std::size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
     void* memory = std::aligned_alloc(kAlignment, rounded ? rounded : kAlignment);
-    if (!memory) throw CapacityError("no memory for " + std::to_string(bytes) + " bytes: lower the sizes in Options");
+    if (!memory)
+      throw CapacityError("no memory for " + std::to_string(bytes) + " bytes: ask for less, or lower the sizes in Options");
     return zero_new(memory, rounded);
   }
   void free_device(void* memory) noexcept override { std::free(memory); }

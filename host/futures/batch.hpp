@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <typeindex>
+#include <utility>
 #include <vector>
 
 #include "../../runtime/records/task_type.hpp"
@@ -39,7 +40,7 @@ constexpr std::uint32_t bytes_of_result() {
     return 0;
   } else {
     static_assert(std::is_trivially_copyable_v<R> && sizeof(R) <= 64 && alignof(R) <= 16,
-                  "a task may return a plain value of up to 64 bytes; write larger results to a buffer");
+                  "a task may return a plain value of up to 64 bytes, aligned to 16 at most; write other results to a buffer");
     return sizeof(R);
   }
 }
@@ -72,6 +73,20 @@ class BatchParts {
 
  protected:
   friend class flywheel::Runtime;
+  BatchParts() = default;
+  /// What it is moved from has no task.
+  BatchParts(BatchParts&& other) noexcept
+      : parts_(std::move(other.parts_)),
+        begins_(std::move(other.begins_)),
+        size_(std::exchange(other.size_, 0)),
+        tracing_(std::move(other.tracing_)) {}
+  BatchParts& operator=(BatchParts&& other) noexcept {
+    parts_ = std::move(other.parts_);
+    begins_ = std::move(other.begins_);
+    size_ = std::exchange(other.size_, 0);
+    tracing_ = std::move(other.tracing_);
+    return *this;
+  }
   /// Appends a part with `count` tasks.
   void add(Run part, std::size_t count);
   /// The part with task `i`. Throws UsageError if there is no such task.
@@ -145,10 +160,15 @@ class BatchBuilder {
   BatchRef<detail::ResultOf<Task>> add(const Task& task) {
     static_assert(detail::check_task_type<Task>());
     using R = detail::ResultOf<Task>;
-    Entry& entry = entries_.emplace_back(Entry{typeid(Task), detail::bytes_of_result<R>(), {}});
-    std::memcpy(entry.args, &task, sizeof(Task));
-    const auto note = [&](const char* name, const void* pointer) { buffers_.push_back({entries_.size() - 1, name, pointer}); };
-    if constexpr (requires { task.buffers(note); }) task.buffers(note);
+    const std::size_t before = buffers_.size();
+    const auto note = [&](const char* name, const void* pointer) { buffers_.push_back({entries_.size(), name, pointer}); };
+    try {
+      if constexpr (requires { task.buffers(note); }) task.buffers(note);
+      std::memcpy(entries_.emplace_back(Entry{typeid(Task), detail::bytes_of_result<R>(), {}}).args, &task, sizeof(Task));
+    } catch (...) {
+      buffers_.resize(before);
+      throw;
+    }
     return {entries_.size() - 1};
   }
   std::size_t size() const { return entries_.size(); }

@@ -30,7 +30,8 @@ void call(Ended& ended) {
     Run run(ended.run->graph->core, ended.run);
     ended.callback->call(run);
   } catch (const std::exception& error) {
-    log::error(std::string("a callback of Run::on_done() threw: ") + error.what() + ". Remedy: catch it there.");
+    log::error(std::string("a callback of Run::on_done() threw: ") + (error.what() ? error.what() : "without a text") +
+               ". Remedy: catch it there.");
   } catch (...) {
     log::error("a callback of Run::on_done() threw something that is no std::exception. Remedy: catch it there.");
   }

@@ -91,7 +91,7 @@ void Run::copy_result(std::uint64_t graph, std::uint32_t offset, void* to, std::
   if (graph != record_->graph->graph_id)
     throw UsageError("this result belongs to a task of another graph: ask the run of that graph");
   if (offset + bytes > record_->results.size())
-    throw UsageError("this result belongs to a task that was added after load(): load the graph again");
+    throw UsageError("this result belongs to a task that was added after load(): load the graph again; or to another batch");
   std::memcpy(to, record_->results.data() + offset, bytes);
 }
 

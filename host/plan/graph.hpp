@@ -234,6 +234,12 @@ class Graph {
     add_gang(std::move(gang));
   }
 
+  /// The same of tasks that are named one by one, whatever they return.
+  template <class A, class B, class... More>
+  void together(const TaskRef<A>& a, const TaskRef<B>& b, const TaskRef<More>&... more) {
+    add_gang({known_task(a.index, a.graph), known_task(b.index, b.graph), known_task(more.index, more.graph)...});
+  }
+
   /// These tasks, from `first` to `last`, are a loop: while the body of `last` calls block.again(), `first` runs once more
   /// after it, and then all that comes between the two. Of the loop's tasks only `first` may wait for others, only `last` may
   /// be waited for by others, and each leads to `last`; load() checks that, and throws GraphError if it is not so. `first` and

@@ -40,11 +40,16 @@ std::string find_cycle(const Graph& graph) {
     const Indices before = predecessors[path.back()];
     path.push_back(*std::find_if(before.begin(), before.end(), [&](std::uint32_t t) { return stuck[t]; }));
   }
+  const std::vector<std::uint32_t> cycle(path.rbegin(),
+                                         std::make_reverse_iterator(std::find(path.begin(), path.end(), path.back())));
+  constexpr std::size_t kMostTold = 16;
   std::string text;
-  const auto begin = std::find(path.begin(), path.end(), path.back());
-  for (auto it = path.end(); it != begin;) {
-    --it;
-    text += name_of(graph, *it) + (it == begin ? "" : " -> ");
+  for (std::size_t i = 0; i < cycle.size(); ++i) {
+    if (const std::size_t left_out = cycle.size() - kMostTold; cycle.size() > kMostTold && i == kMostTold / 2) {
+      text += "... " + std::to_string(left_out) + " more ... -> ";
+      i += left_out;
+    }
+    text += name_of(graph, cycle[i]) + (i + 1 == cycle.size() ? "" : " -> ");
   }
   return text;
 }

@@ -7,7 +7,8 @@
 
 namespace flywheel::detail {
 
-/// The tasks of one cycle as text, "3 (Type) -> 5 (Type) -> 3 (Type)"; empty if there is none.
+/// The tasks of one cycle as text, "3 (Type) -> 5 (Type) -> 3 (Type)"; of a long one the first and the last; empty if there is
+/// none.
 std::string find_cycle(const Graph& graph);
 
 }  // namespace flywheel::detail

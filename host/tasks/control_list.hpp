@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace flywheel::detail {
@@ -39,7 +40,11 @@ class ControlList {
   void add(const GraphLoop& loop) { loops_.push_back(loop); }
 
   const std::vector<Choice>& choices() const { return choices_; }  // in order of the tasks that wait
-  auto choices_of(std::uint32_t task) const { return std::ranges::equal_range(choices_, task, {}, &Choice::task); }
+  std::span<const Choice> choices_of(std::uint32_t task) const {
+    // Not std::ranges::equal_range(): clang 14 does not compile its subrange.
+    const auto [first, last] = std::equal_range(choices_.begin(), choices_.end(), Choice{task, {}}, is_before);
+    return {first, last};
+  }
   const std::vector<GraphLoop>& loops() const { return loops_; }
   /// Whether the task waits for any of its predecessors.
   bool waits_for_any(std::uint32_t task) const { return std::binary_search(any_.begin(), any_.end(), task); }
@@ -47,6 +52,8 @@ class ControlList {
   bool empty() const { return choices_.empty() && any_.empty() && loops_.empty(); }
 
  private:
+  static bool is_before(const Choice& a, const Choice& b) { return a.task < b.task; }
+
   std::vector<Choice> choices_;
   std::vector<std::uint32_t> any_;
   std::vector<GraphLoop> loops_;

@@ -37,6 +37,7 @@ enum class Status : std::uint32_t {
   continued_twice = 25,
   no_loop = 26,
   grid_sync_missed = 27,
+  grid_sync_alone = 28,
 };
 
 inline constexpr std::uint32_t kUserStatus = 64;
@@ -135,6 +136,9 @@ constexpr StatusText describe(Status status) {
     case Status::grid_sync_missed:
       return {"a grid task's body called block.grid_sync() less often on some workers than on others",
               "call it equally often on all: not behind a condition that only some of them meet"};
+    case Status::grid_sync_alone:
+      return {"a task that is not part of a phased graph called block.grid_sync()",
+              "add it with Graph::add_grid(), in a graph with phases"};
     case Status::workers_missing:
       return {"not all workers of the resident kernel started in time",
               "another program holds SMs: stop it, or start fewer workers with Options::workers; the kernel stays queued, so "

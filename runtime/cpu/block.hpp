@@ -28,9 +28,11 @@ class CpuWorkerBlock : public BlockCore<P, NoTasks>, public OneThread {
 
   /// `bytes` of scratch memory, aligned to 16; null and the task fails if there are not so many.
   FLYWHEEL_TASK unsigned char* scratch(std::size_t bytes) {
-    const std::size_t at = (used_ + 15) & ~std::size_t{15};
-    used_ = at + bytes;
-    if (used_ <= this->context_->dev->scratch_bytes / share_ / 16 * 16) return scratch_ + at;
+    const std::size_t at = (used_ + 15) & ~std::size_t{15}, limit = this->context_->dev->scratch_bytes / share_ / 16 * 16;
+    if (at <= limit && bytes <= limit - at) {
+      used_ = at + bytes;
+      return scratch_ + at;
+    }
     this->fail_with(static_cast<std::uint32_t>(Status::scratch_exhausted));
     return nullptr;
   }
@@ -38,6 +40,11 @@ class CpuWorkerBlock : public BlockCore<P, NoTasks>, public OneThread {
   FLYWHEEL_TASK void share_scratch(std::uint32_t parts) { share_ = parts; }
 
   FLYWHEEL_TASK bool grid_sync() {
+    // Plain: the constants are those of this task's run.
+    if (!(this->context_->run->line.constants.flags & kPhased)) {
+      this->fail_with(static_cast<std::uint32_t>(Status::grid_sync_alone));
+      return false;
+    }
     const bool go_on = cross(Boundary::grid_sync);
     if (go_on) begin_step();
     saw_end_ = !go_on;
@@ -114,13 +121,14 @@ class CpuBlock : public BlockCore<P, List>, public OneThread {
   /// task fails with Status::scratch_exhausted, if Options::scratch_bytes is too small.
   template <class T>
   FLYWHEEL_TASK T* scratch(int n) {
-    return reinterpret_cast<T*>(of_worker_->scratch(sizeof(T) * static_cast<std::size_t>(n)));
+    check_scratch<T>();
+    return reinterpret_cast<T*>(of_worker_->scratch(sizeof(T) * std::size_t{static_cast<std::uint32_t>(n)}));
   }
 
   /// Collective. Adds n more tasks to this run at once: make(i), i = 0..n-1, gives the i-th, and is called by one thread. What
   /// spawn() says holds for each of them; a task sees what all threads of the block wrote before the call. Returns to every
-  /// thread for how many the pool had room: the first so many. Do the work of the others here, or raise
-  /// Options::spawn_capacity. Example, one child for each of `count` items:
+  /// thread for how many the pool had room: the first so many. A CPU worker may have called make() for the next one, too. Do
+  /// the work of the others here, or raise Options::spawn_capacity. Example, one child for each of `count` items:
   ///
   ///   const std::uint32_t spawned = block.spawn_n(count, [&](std::uint32_t i) { return Visit{first + i}; });
   ///   block.for_each(count - spawned, [&](int i) { visit_here(first + spawned + i); });

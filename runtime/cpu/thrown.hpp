@@ -29,7 +29,8 @@ void catch_thrown(TaskContext& context, Body&& body) {
   try {
     body();
   } catch (const std::exception& thrown) {
-    note_thrown(context, thrown.what());
+    const char* const text = thrown.what();
+    note_thrown(context, text ? text : "without a text");
   } catch (...) {
     note_thrown(context, "not a std::exception");
   }

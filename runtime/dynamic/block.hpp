@@ -37,6 +37,12 @@ struct TaskContext {
   const unsigned char* params = nullptr;  // the run's parameters, if there is a copy nearer than in `run`
 };
 
+/// For scratch() of all blocks.
+template <class T>
+FLYWHEEL_TASK constexpr void check_scratch() {
+  static_assert(alignof(T) <= 16, "scratch memory is aligned to 16 bytes: take bytes, and align within them");
+}
+
 /// The part of a block that is the same on all processors. `P` is the platform of one thread of the block, `List` the
 /// kernel's list of task types.
 template <class P, class List>

@@ -35,6 +35,7 @@ class GroupSpawner {
   /// first so many. Fewer also if a wait was given up because the runtime was aborted.
   template <class Make>
   FLYWHEEL_TASK std::uint32_t operator()(std::uint32_t n, Make&& make) {
+    if constexpr (P::kNearMemory) return one_by_one(n, make);
     std::uint32_t done = 0;
     while (done < n) {
       const Tickets records = reserve(n - done);
@@ -49,6 +50,23 @@ class GroupSpawner {
   }
 
  private:
+  /// A CPU worker's one thread. make() may throw there: so it is called before anything is reserved, and once in vain if other
+  /// workers have taken the last record meanwhile.
+  template <class Make>
+  FLYWHEEL_TASK std::uint32_t one_by_one(std::uint32_t n, Make& make) {
+    std::uint32_t done = 0;
+    while (done < n && views_.spawn_pool().size_hint()) {
+      const auto task = make(done);
+      const Tickets records = reserve(1);
+      if (!records.count) break;
+      const std::uint32_t index = fill(records.first, done, [&](std::uint32_t) { return task; });
+      if (index == kNoRecord) break;
+      publish(records, index);
+      ++done;
+    }
+    return done;
+  }
+
   /// Of a queue, from `first` on. Exchanged between threads.
   struct Tickets {
     std::uint64_t first;
@@ -72,7 +90,7 @@ class GroupSpawner {
 
   /// The record of one ticket of the pool, filled with the i-th task; kNoRecord if a wait was given up.
   template <class Make>
-  FLYWHEEL_TASK std::uint32_t fill(std::uint64_t ticket, std::uint32_t i, Make& make) {
+  FLYWHEEL_TASK std::uint32_t fill(std::uint64_t ticket, std::uint32_t i, Make&& make) {
     std::uint64_t index = 0;
     if (!views_.spawn_pool().await_item(ticket, index, wait())) return kNoRecord;
     P::acquire_fence();  // acquires the record: pairs with push() in recycle_spawned(), after the record's last read

@@ -86,6 +86,15 @@ class TreeOnBlock {
     if constexpr (Type::kReturns) return block_.reduce(sum, [](const Sum& a, const Sum& b) { return Type::combine(a, b); });
     else return sum;
   }
+  /// A node that throws, as it may on CPU workers: the others do not wait for what it would have spawned.
+  template <class W>
+  struct StopUnlessEnded {
+    const W& warp;
+    bool ended = false;
+    FLYWHEEL_TASK ~StopUnlessEnded() {
+      if (!ended) warp.stop();
+    }
+  };
   FLYWHEEL_TASK void run_warp(Mail& mail, unsigned char* ring, Sum& sum) {
     using Threads = std::conditional_t<is_thread_node<Node>(), OneThread, typename Block::LaneThreads>;
     Warp warp(block_.device_state(), task_.memory, block_.worker(), mail, ring);
@@ -96,7 +105,13 @@ class TreeOnBlock {
     };
     const TreeEntry<Node> root{block_.param(task_.root), 0, block_.param(task_.count)};
     const bool has_root = block_.worker() == 0 && block_.warp() == 0;
-    warp(has_root ? &root : nullptr, run, [&] { return block_.cancelled(); });
+    if constexpr (Block::kOnGpu) {
+      warp(has_root ? &root : nullptr, run, [&] { return block_.cancelled(); });
+    } else {
+      StopUnlessEnded<Warp> thrown{warp};
+      warp(has_root ? &root : nullptr, run, [&] { return block_.cancelled(); });
+      thrown.ended = true;
+    }
     if (warp.is_full()) block_.fail_of_library(Status::tree_full);
   }
 

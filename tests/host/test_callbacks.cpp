@@ -12,7 +12,7 @@ using namespace flywheel::testing;
 using namespace std::chrono_literals;
 
 namespace {
-Bench& bench() {
+Bench& callback_bench() {
   static Bench shared(on_cpu());
   return shared;
 }
@@ -25,7 +25,7 @@ TEST_CASE("a callback is called once, with the run, on one thread that is not th
   for (int i = 0; i < 200; ++i) {
     Graph graph;
     const auto square = graph.add(Square{9});
-    bench().runtime.submit(bench().runtime.load(graph)).on_done([&, square](Run& run) {
+    callback_bench().runtime.submit(callback_bench().runtime.load(graph)).on_done([&, square](Run& run) {
       if (!run.done() || run.get(square) != 81) right = false;
       if (calls && thread != std::this_thread::get_id()) right = false;
       thread = std::this_thread::get_id();
@@ -38,7 +38,7 @@ TEST_CASE("a callback is called once, with the run, on one thread that is not th
 }
 
 TEST_CASE("a callback of a run that has ended is called, too, and of several each") {
-  Run run = bench().runtime.submit(bench().counter(0));
+  Run run = callback_bench().runtime.submit(callback_bench().counter(0));
   run.wait();
   std::atomic<int> calls{0};
   run.on_done([&](Run&) { ++calls; });
@@ -48,29 +48,29 @@ TEST_CASE("a callback of a run that has ended is called, too, and of several eac
 
 TEST_CASE("a run that nobody else waits for is found while it is in flight") {
   Executable held;
-  Run run = bench().hold(2, held);
+  Run run = callback_bench().hold(2, held);
   std::atomic<bool> called{false};
   run.on_done([&](Run&) { called = true; });
   std::this_thread::sleep_for(5ms);
   CHECK_FALSE(called);
-  bench().put(3, 1);
+  callback_bench().put(3, 1);
   CHECK(eventually([&] { return called.load(); }));
 }
 
 TEST_CASE("a callback may submit, wait and load") {
   std::atomic<std::uint64_t> result{0};
-  Run run = bench().runtime.submit(bench().counter(4));
+  Run run = callback_bench().runtime.submit(callback_bench().counter(4));
   run.on_done([&](Run&) {
     Graph graph;
     const auto square = graph.add(Square{12});
-    result = bench().runtime.submit(bench().runtime.load(graph)).get(square);
+    result = callback_bench().runtime.submit(callback_bench().runtime.load(graph)).get(square);
   });
   CHECK(eventually([&] { return result == 144; }));
 }
 
 TEST_CASE("what a callback throws stays there") {
   std::atomic<int> calls{0};
-  Run run = bench().runtime.submit(bench().counter(5));
+  Run run = callback_bench().runtime.submit(callback_bench().counter(5));
   run.on_done([&](Run&) {
     ++calls;
     throw std::runtime_error("of a test");
@@ -133,13 +133,13 @@ TEST_CASE("the last owner of a runtime may be one of its callbacks") {
 
 TEST_CASE("many threads add callbacks to runs in every state") {
   constexpr int kThreads = 3, kEach = 200;
-  const Executable counter = bench().counter(8);
+  const Executable counter = callback_bench().counter(8);
   std::atomic<int> calls{0};
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t)
     threads.emplace_back([&] {
       for (int i = 0; i < kEach; ++i) {
-        Run run = bench().runtime.submit(counter);
+        Run run = callback_bench().runtime.submit(counter);
         if (i % 3 == 0) run.wait();
         run.on_done([&](Run&) { ++calls; });
         if (i % 3 == 1) run.cancel();

@@ -77,7 +77,8 @@ TEST_CASE_METHOD(TracedFixture, "traced: one body a task and pass, after those i
   }
 }
 
-TEST_CASE_METHOD(TracedFixture, "traced: a run that is not traced has no trace, and one beside it does not show in one that is") {
+TEST_CASE_METHOD(TracedFixture,
+                 "traced: a run that is not traced has no trace, and one beside it does not show in one that is") {
   Graph graph;
   graph.add(Count{bench.at(0)});
   const Executable executable = bench.runtime.load(graph, compiled);

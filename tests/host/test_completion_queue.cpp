@@ -13,7 +13,7 @@ using namespace flywheel::testing;
 using namespace std::chrono_literals;
 
 namespace {
-Bench& bench() {
+Bench& queue_bench() {
   static Bench shared(on_cpu());
   return shared;
 }
@@ -23,10 +23,10 @@ struct Squares {
     Graph graph;
     in = graph.param<std::uint64_t>();
     out = graph.add(Read{in});
-    executable = bench().runtime.load(graph);
+    executable = queue_bench().runtime.load(graph);
   }
   Run submit(CompletionQueue& queue, std::uint64_t tag) const {
-    return bench().runtime.submit(executable, set(in, 3 * tag), notify(queue, tag));
+    return queue_bench().runtime.submit(executable, set(in, 3 * tag), notify(queue, tag));
   }
   Param<std::uint64_t> in{};
   TaskRef<std::uint64_t> out{};
@@ -53,18 +53,18 @@ TEST_CASE("each run comes out once, with its tag and its result") {
 TEST_CASE("the run that ends first comes out first") {
   Executable held;
   Graph graph;
-  graph.add(Gate{bench().at(0), bench().at(1)});
-  held = bench().runtime.load(graph);
+  graph.add(Gate{queue_bench().at(0), queue_bench().at(1)});
+  held = queue_bench().runtime.load(graph);
   CompletionQueue queue;
-  bench().runtime.submit(held, notify(queue, 1));
-  bench().runtime.submit(bench().counter(2), notify(queue, 2));
+  queue_bench().runtime.submit(held, notify(queue, 1));
+  queue_bench().runtime.submit(queue_bench().counter(2), notify(queue, 2));
   const auto first = queue.next_finished();
   REQUIRE(first);
   CHECK(first->tag == 2);
   CHECK_FALSE(queue.try_next_finished());
   CHECK_FALSE(queue.next_finished_for(2ms));
   CHECK(queue.size() == 1);
-  bench().put(1, 1);
+  queue_bench().put(1, 1);
   CHECK(queue.next_finished_for(20s)->tag == 1);
 }
 
@@ -104,7 +104,7 @@ TEST_CASE("runs that fail, are cancelled in the backlog or in flight, or are shu
 TEST_CASE("a run may be in several queues, and one queue may have runs of several runtimes") {
   Bench other(on_cpu(1));
   CompletionQueue one, two;
-  bench().runtime.submit(bench().counter(4), notify(one, 1), notify(two, 2));
+  queue_bench().runtime.submit(queue_bench().counter(4), notify(one, 1), notify(two, 2));
   other.runtime.submit(other.counter(4), notify(one, 3));
   std::set<std::uint64_t> tags;
   while (auto finished = one.next_finished()) tags.insert(finished->tag);
@@ -125,14 +125,14 @@ TEST_CASE("a submission that is refused leaves nothing in the queue") {
 }
 
 TEST_CASE("a queue that goes first forgets its runs, and they go on") {
-  const std::uint32_t before = bench().get(6);
+  const std::uint32_t before = queue_bench().get(6);
   Run run;
   {
     CompletionQueue queue;
-    run = bench().runtime.submit(bench().counter(6), notify(queue));
+    run = queue_bench().runtime.submit(queue_bench().counter(6), notify(queue));
   }
   CHECK(run.status() == Status::ok);
-  CHECK(bench().get(6) == before + 1);
+  CHECK(queue_bench().get(6) == before + 1);
 }
 
 TEST_CASE("a queue that nobody looks at keeps no runtime alive once its runs were taken") {

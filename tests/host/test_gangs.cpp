@@ -7,7 +7,7 @@ using namespace flywheel::testing;
 
 namespace {
 
-struct Nap {
+struct GangNap {
   std::uint32_t* done;
   std::uint32_t ms;
   template <class Block>
@@ -143,10 +143,10 @@ TEST_CASE("gangs meet on CPU workers, pass after pass, with other work between t
 TEST_CASE("a gang does not stall while a worker is still busy with short tasks of another run") {
   Options options = on_cpu();
   options.stall_limit = std::chrono::milliseconds(300);
-  Runtime runtime = start<Nap, Meet>(options);
+  Runtime runtime = start<GangNap, Meet>(options);
   const auto words = runtime.allocate<std::uint32_t>(2);
   Graph naps, graph;
-  for (int i = 0; i < 60; ++i) naps.add(Nap{words.data(), i / 10 % 2 ? 100u : 1u});  // a worker takes several at once
+  for (int i = 0; i < 60; ++i) naps.add(GangNap{words.data(), i / 10 % 2 ? 100u : 1u});  // a worker takes several at once
   graph.together(Tasks{graph.add(Meet{words.data() + 1, 2}), graph.add(Meet{words.data() + 1, 2})});
   const Executable gang = runtime.load(graph, compiled);
   Run resting = runtime.submit(runtime.load(naps));

@@ -10,7 +10,7 @@ using namespace flywheel::testing;
 
 namespace {
 
-struct Stranger {  // not in the runtime's list
+struct GraphStranger {  // not in the runtime's list
   template <class Block>
   FLYWHEEL_TASK void operator()(Block&) const {}
 };
@@ -31,13 +31,13 @@ struct Raises {
   double cost_ns() const { throw std::runtime_error("cost_ns()"); }
 };
 
-Bench& bench() {
+Bench& graph_bench() {
   static Bench shared(on_cpu());
   return shared;
 }
 
 std::string load_error(const Graph& graph) {
-  return error_of<GraphError>([&] { bench().runtime.load(graph); });
+  return error_of<GraphError>([&] { graph_bench().runtime.load(graph); });
 }
 
 /// A ring of n tasks that begins at `first`, behind that many tasks of no ring.
@@ -100,7 +100,7 @@ TEST_CASE("a graph without cycles is not blamed for its diamonds") {
     top = graph.add(Square{3}, after(left, right, left));
   }
   CHECK(find_cycle(graph).empty());
-  Run run = bench().runtime.submit(bench().runtime.load(graph));
+  Run run = graph_bench().runtime.submit(graph_bench().runtime.load(graph));
   CHECK(run.get(top) == 9);
 }
 
@@ -122,7 +122,8 @@ TEST_CASE("what is left of a graph that was moved is a new graph") {
   check_says(error_of<GraphError>([&] { first.add(Square{4}, after(task)); }), {"another graph"});
   check_says(load_error(first), {"no tasks"});
   const auto other = first.add(Square{5});
-  Run run = bench().runtime.submit(bench().runtime.load(moved)), own = bench().runtime.submit(bench().runtime.load(first));
+  Run run = graph_bench().runtime.submit(graph_bench().runtime.load(moved)),
+      own = graph_bench().runtime.submit(graph_bench().runtime.load(first));
   CHECK(run.get(task) == 9);
   CHECK(own.get(other) == 25);
   check_says(error_of<UsageError>([&] { own.get(task); }), {"another graph"});
@@ -155,7 +156,7 @@ TEST_CASE("phase() where nothing was added makes no empty phase") {
   graph.phase();
   const auto b = graph.add(Square{4});
   graph.phase();
-  Run run = bench().runtime.submit(bench().runtime.load(graph));
+  Run run = graph_bench().runtime.submit(graph_bench().runtime.load(graph));
   CHECK(run.get(a) == 9);
   CHECK(run.get(b) == 16);
 }
@@ -166,8 +167,8 @@ TEST_CASE("an empty graph and an unknown task type are refused") {
   phases.phase();
   check_says(load_error(phases), {"no tasks"});
   Graph graph;
-  graph.add(Stranger{});
-  check_says(load_error(graph), {"Stranger", "flywheel::start<...>()"});
+  graph.add(GraphStranger{});
+  check_says(load_error(graph), {"GraphStranger", "flywheel::start<...>()"});
 }
 
 TEST_CASE("parameters are aligned and limited") {
@@ -205,13 +206,13 @@ TEST_CASE("a task whose own functions throw is not added") {
     CHECK(graph.result_bytes() == results);
   }
   const auto second = graph.add(Square{3}, after(first));
-  CHECK(bench().runtime.submit(bench().runtime.load(graph)).get(second) == 9);
+  CHECK(graph_bench().runtime.submit(graph_bench().runtime.load(graph)).get(second) == 9);
   CHECK(error_of<std::runtime_error>([&] { phased.add_grid(Raises{nullptr, true}); }) == "buffers()");
   CHECK(phased.size() == 0);
   CHECK(phased.phase_count() == 0);
   const auto plain = phased.add(Square{4});
   phased.add(Square{5}, after(plain));  // it is no phased graph
-  CHECK(bench().runtime.submit(bench().runtime.load(phased)).get(plain) == 16);
+  CHECK(graph_bench().runtime.submit(graph_bench().runtime.load(phased)).get(plain) == 16);
 }
 
 TEST_CASE("a task that was refused takes no room among the results") {
@@ -244,7 +245,7 @@ TEST_CASE("what is said of a task names its stage") {
   graph.add(Square{3}, after(second));
   graph.stage("qkv");  // goes on
   graph.add(Square{4});
-  const Executable loaded = bench().runtime.load(graph);
+  const Executable loaded = graph_bench().runtime.load(graph);
   CHECK(loaded.loaded()->task_name(0) == "task 0 (flywheel::testing::Square)");
   CHECK(loaded.loaded()->task_name(2) == "task 2 (flywheel::testing::Square, stage qkv)");
   CHECK(loaded.loaded()->task_name(3) == "task 3 (flywheel::testing::Square)");

@@ -13,7 +13,7 @@ using namespace flywheel::testing;
 
 namespace {
 
-struct Fixture {
+struct HeapFixture {
   std::unique_ptr<Engine> engine = make_cpu_engine(kernel_entry<Count>(), on_cpu());
   Heap heap{*engine, 1024};
 };
@@ -22,7 +22,7 @@ std::uintptr_t address(const void* memory) { return reinterpret_cast<std::uintpt
 
 }  // namespace
 
-TEST_CASE_METHOD(Fixture, "a heap hands out aligned, disjoint memory until it is full") {
+TEST_CASE_METHOD(HeapFixture, "a heap hands out aligned, disjoint memory until it is full") {
   std::vector<void*> all;
   while (void* memory = heap.try_allocate(100)) all.push_back(memory);
   CHECK(all.size() == 4);
@@ -35,7 +35,7 @@ TEST_CASE_METHOD(Fixture, "a heap hands out aligned, disjoint memory until it is
   CHECK(heap.try_allocate(1) == nullptr);
 }
 
-TEST_CASE_METHOD(Fixture, "a heap grows by chunks that hold what was asked for") {
+TEST_CASE_METHOD(HeapFixture, "a heap grows by chunks that hold what was asked for") {
   CHECK(heap.try_allocate(5000) == nullptr);
   void* large = heap.grow(5000);
   REQUIRE(large);
@@ -47,7 +47,7 @@ TEST_CASE_METHOD(Fixture, "a heap grows by chunks that hold what was asked for")
   CHECK(heap.try_allocate(5000) == large);
 }
 
-TEST_CASE_METHOD(Fixture, "memory of others is left alone") {
+TEST_CASE_METHOD(HeapFixture, "memory of others is left alone") {
   int elsewhere = 0;
   void* all = heap.try_allocate(1024);
   heap.release(&elsewhere);

@@ -10,14 +10,14 @@ using namespace flywheel::testing;
 
 namespace {
 
-Options impatient() {
+Options impatient_options() {
   Options options = on_cpu();
   options.stall_limit = std::chrono::milliseconds(100);
   options.log_level = "off";
   return options;
 }
 
-struct Rest {
+struct HeartbeatRest {
   std::uint32_t* done;
   template <class Block>
   FLYWHEEL_TASK void operator()(Block&) const {
@@ -29,7 +29,7 @@ struct Rest {
 }  // namespace
 
 TEST_CASE("a task that never ends is named, and its run fails") {
-  Bench bench(impatient());
+  Bench bench(impatient_options());
   Graph graph;
   graph.add(Square{1});
   const auto gate = graph.add(Gate{bench.at(0), bench.at(1)});
@@ -50,7 +50,7 @@ TEST_CASE("a task that never ends is named, and its run fails") {
 }
 
 TEST_CASE("a deaf task keeps its worker and its slot, and the rest goes on without them") {
-  Bench bench(impatient());
+  Bench bench(impatient_options());
   Graph graph;
   graph.add(Deaf{bench.at(0), bench.at(1)});
   Run run = bench.runtime.submit(bench.runtime.load(graph));
@@ -64,7 +64,7 @@ TEST_CASE("a deaf task keeps its worker and its slot, and the rest goes on witho
 }
 
 TEST_CASE("a limit of 0 is exceeded by every task that is seen to run") {
-  Options options = impatient();
+  Options options = impatient_options();
   options.stall_limit = std::chrono::milliseconds(0);
   Bench bench(options);
   Executable held;
@@ -74,7 +74,7 @@ TEST_CASE("a limit of 0 is exceeded by every task that is seen to run") {
 }
 
 TEST_CASE("tasks shorter than the limit are left alone, however long the run") {
-  Bench bench(impatient());
+  Bench bench(impatient_options());
   Run run = bench.runtime.submit(bench.counter(0), repeat_until_stop());
   CHECK_FALSE(run.wait_for(std::chrono::milliseconds(400)));
   run.cancel();
@@ -82,7 +82,7 @@ TEST_CASE("tasks shorter than the limit are left alone, however long the run") {
 }
 
 TEST_CASE("a stalled phased run fails too") {
-  Bench bench(impatient());
+  Bench bench(impatient_options());
   Graph phased;
   phased.phase();
   phased.add(Gate{bench.at(4), bench.at(5)});
@@ -99,30 +99,30 @@ TEST_CASE("a stalled phased run fails too") {
 }
 
 TEST_CASE("a phased run may be long, and so may the wait for its other workers, as long as its tasks are short") {
-  Options options = impatient();
+  Options options = impatient_options();
   options.stall_limit = std::chrono::milliseconds(300);
-  Runtime runtime = start<Rest>(options);
+  Runtime runtime = start<HeartbeatRest>(options);
   const auto words = runtime.allocate<std::uint32_t>(1);
   Graph phased;
   for (int i = 0; i < 6; ++i) {
     phased.phase();
-    phased.add(Rest{words.data()});
+    phased.add(HeartbeatRest{words.data()});
   }
   runtime.submit(runtime.load(phased), repeat(2)).wait();
   CHECK(words.read()[0] == 12);
 }
 
 TEST_CASE("nor does a collective run hang that waits for one with many tasks of another run in hand") {
-  Options options = impatient();
+  Options options = impatient_options();
   options.workers = 2;
   options.stall_limit = std::chrono::milliseconds(400);
   options.spin_budget = std::chrono::milliseconds(100);
-  Runtime runtime = start<Rest, Gate, Count>(options);
+  Runtime runtime = start<HeartbeatRest, Gate, Count>(options);
   const auto words = runtime.allocate<std::uint32_t>(4);
   std::uint32_t* const done = words.data();
   Graph held, many, phased;
   held.add(Gate{done + 1, done + 2});
-  for (int i = 0; i < 100; ++i) many.add(Rest{done});  // the one worker that is free takes more than 20 at once
+  for (int i = 0; i < 100; ++i) many.add(HeartbeatRest{done});  // the one worker that is free takes more than 20 at once
   phased.add_grid(Count{done + 3});
   Run holding = runtime.submit(runtime.load(held));
   REQUIRE(eventually([&] { return peek_at(done[1]) == 1; }));
@@ -136,7 +136,7 @@ TEST_CASE("nor does a collective run hang that waits for one with many tasks of 
 }
 
 TEST_CASE("a wait beyond its budget ends with a report of who waited for what") {
-  Options options = impatient();
+  Options options = impatient_options();
   options.spin_budget = std::chrono::milliseconds(100);
   Bench bench(options);
   Graph deaf, phased;
@@ -166,12 +166,12 @@ TEST_CASE("child: healthy tasks of a process that is stopped and goes on", "[.ch
   Options options = on_cpu();
   options.stall_limit = std::chrono::milliseconds(800);
   options.spin_budget = std::chrono::milliseconds(200);
-  Runtime runtime = start<Rest>(options);
+  Runtime runtime = start<HeartbeatRest>(options);
   const auto words = runtime.allocate<std::uint32_t>(1);
   Graph phased;
   for (int i = 0; i < 10; ++i) {
     phased.phase();
-    phased.add(Rest{words.data()});
+    phased.add(HeartbeatRest{words.data()});
   }
   const Executable executable = runtime.load(phased);
   runtime.submit(executable).wait();

@@ -7,10 +7,10 @@ using namespace flywheel::testing;
 
 namespace {
 
-constexpr std::uint32_t kWorkers = 4;
+constexpr std::uint32_t kPhaseWorkers = 4;
 
 struct PhasedFixture {
-  Bench bench{on_cpu(kWorkers), 4096};
+  Bench bench{on_cpu(kPhaseWorkers), 4096};
   Run submit(const Graph& graph, Repeat times = repeat(1)) { return bench.runtime.submit(bench.runtime.load(graph), times); }
 };
 
@@ -39,7 +39,9 @@ TEST_CASE_METHOD(PhasedFixture, "grid_sync() keeps all workers in step") {
   CHECK(bench.get(10) == 8);
 }
 
-TEST_CASE_METHOD(PhasedFixture, "a worker that misses a meeting is found out") { check_unequal_meetings(bench.runtime, bench.words); }
+TEST_CASE_METHOD(PhasedFixture, "a worker that misses a meeting is found out") {
+  check_unequal_meetings(bench.runtime, bench.words);
+}
 
 TEST_CASE_METHOD(PhasedFixture, "stop() ends a repeated run at the end of the pass") {
   Graph graph;

@@ -9,17 +9,17 @@ using namespace flywheel::testing;
 namespace {
 
 #ifdef __SANITIZE_THREAD__
-constexpr std::uint32_t kGraphs = 800, kMostTasks = 400;
+constexpr std::uint32_t kDrawnGraphs = 800, kMostDrawnTasks = 400;
 #else
-constexpr std::uint32_t kGraphs = 4000, kMostTasks = 5000;
+constexpr std::uint32_t kDrawnGraphs = 4000, kMostDrawnTasks = 5000;
 #endif
 
 /// One part of `parts` of the graphs, with these options.
 void check_part(const Options& chosen, std::uint32_t part, std::uint32_t parts, std::uint32_t threads) {
   Options options = chosen;
   options.target = Target::cpu;
-  const auto graphs = static_cast<std::uint32_t>(number_from("FLYWHEEL_GRAPHS", kGraphs)) / parts;
-  const Campaign plan{number_from("FLYWHEEL_SEED", 1) + part * graphs, graphs, kMostTasks, threads};
+  const auto graphs = static_cast<std::uint32_t>(number_from("FLYWHEEL_GRAPHS", kDrawnGraphs)) / parts;
+  const Campaign plan{number_from("FLYWHEEL_SEED", 1) + part * graphs, graphs, kMostDrawnTasks, threads};
   Runtime runtime = start<Node, ReturningNode, Sprout>(options);
   Tally tally;
   run_campaign(runtime, plan, tally);

@@ -9,7 +9,7 @@ using namespace flywheel;
 using namespace flywheel::testing;
 
 namespace {
-Bench& bench() {
+Bench& run_bench() {
   static Bench shared(on_cpu());
   return shared;
 }
@@ -17,7 +17,7 @@ Bench& bench() {
 
 TEST_CASE("wait_for() gives up in time and does not disturb the run") {
   Executable held;
-  Run run = bench().hold(0, held);
+  Run run = run_bench().hold(0, held);
   const auto begin = std::chrono::steady_clock::now();
   CHECK_FALSE(run.wait_for(std::chrono::milliseconds(30)));
   const auto waited = std::chrono::steady_clock::now() - begin;
@@ -25,7 +25,7 @@ TEST_CASE("wait_for() gives up in time and does not disturb the run") {
   CHECK(waited < std::chrono::seconds(5));
   CHECK_FALSE(run.wait_for(std::chrono::nanoseconds(0)));
   CHECK_FALSE(run.done());
-  bench().put(1, 1);
+  run_bench().put(1, 1);
   CHECK(run.wait_for(std::chrono::seconds(20)));
   CHECK(run.done());
   CHECK(run.status() == Status::ok);
@@ -34,10 +34,10 @@ TEST_CASE("wait_for() gives up in time and does not disturb the run") {
 
 TEST_CASE("wait_for() with the longest time waits for the end") {
   Executable held;
-  Run run = bench().hold(2, held);
+  Run run = run_bench().hold(2, held);
   std::thread opens([] {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    bench().put(3, 1);
+    run_bench().put(3, 1);
   });
   CHECK(run.wait_for(std::chrono::nanoseconds::max()));
   opens.join();
@@ -48,7 +48,7 @@ TEST_CASE("a result of another graph is refused") {
   Graph one, other;
   const auto mine = one.add(Square{5});
   const auto theirs = other.add(Square{6});
-  Run run = bench().runtime.submit(bench().runtime.load(one));
+  Run run = run_bench().runtime.submit(run_bench().runtime.load(one));
   CHECK(run.get(mine) == 25);
   check_says(error_of<UsageError>([&] { run.get(theirs); }), {"another graph", "the run of that graph"});
 }
@@ -57,12 +57,12 @@ TEST_CASE("results of many types and sizes do not overlap") {
   Graph graph;
   std::vector<TaskRef<std::uint64_t>> wide;
   std::vector<TaskRef<std::uint32_t>> narrow;
-  bench().put(10, 4711);
+  run_bench().put(10, 4711);
   for (std::uint32_t i = 0; i < 100; ++i) {
-    narrow.push_back(graph.add(Load{bench().at(10)}));
+    narrow.push_back(graph.add(Load{run_bench().at(10)}));
     wide.push_back(graph.add(Square{i}));
   }
-  Run run = bench().runtime.submit(bench().runtime.load(graph));
+  Run run = run_bench().runtime.submit(run_bench().runtime.load(graph));
   for (std::uint32_t i = 0; i < 100; ++i) {
     CHECK(run.get(wide[i]) == std::uint64_t{i} * i);
     CHECK(run.get(narrow[i]) == 4711);
@@ -74,7 +74,7 @@ TEST_CASE("a task's own code comes back with the task's name") {
   graph.add(Square{1});
   const auto fail = graph.add(Fail{77, 0});
   const auto after_it = graph.add(Square{2}, after(fail));
-  Run run = bench().runtime.submit(bench().runtime.load(graph));
+  Run run = run_bench().runtime.submit(run_bench().runtime.load(graph));
   CHECK(run.status() == Status::task_failed);
   try {
     run.wait();
@@ -92,7 +92,7 @@ TEST_CASE("code 0 and the largest code are codes like others") {
   for (const std::uint32_t code : {0u, kMostUserCode}) {
     Graph graph;
     graph.add(Fail{code, 0});
-    Run run = bench().runtime.submit(bench().runtime.load(graph));
+    Run run = run_bench().runtime.submit(run_bench().runtime.load(graph));
     try {
       run.wait();
       FAIL("wait() must throw");
@@ -107,7 +107,7 @@ TEST_CASE("codes beyond the largest, as negative ones are, read as that, and not
   for (const int code : {-1, -22, -57, -64}) {
     Graph graph;
     graph.add(Fail{static_cast<std::uint32_t>(code), 0});
-    Run run = bench().runtime.submit(bench().runtime.load(graph));
+    Run run = run_bench().runtime.submit(run_bench().runtime.load(graph));
     CHECK(run.status() == Status::task_failed);
     check_says(error_of<RunError>([&] { run.wait(); }), {"its own code, " + std::to_string(kMostUserCode), "task 0"});
   }
@@ -117,40 +117,40 @@ TEST_CASE("scratch that does not fit fails the task and names the option") {
   Graph graph;
   const auto fits = graph.add(Reduce{100});
   const auto too_much = graph.add(Reduce{1 << 20});
-  Run run = bench().runtime.submit(bench().runtime.load(graph));
+  Run run = run_bench().runtime.submit(run_bench().runtime.load(graph));
   check_says(error_of<RunError>([&] { run.get(fits); }), {"Options::scratch_bytes", "task 1 (flywheel::testing::Reduce)"});
   CHECK(run.status() == Status::scratch_exhausted);
   (void)too_much;
 }
 
 TEST_CASE("copies of a Run share it, and dropping all of them does not stop it") {
-  const std::uint32_t before = bench().get(20);
+  const std::uint32_t before = run_bench().get(20);
   {
-    Executable counter = bench().counter(20);
-    Run run = bench().runtime.submit(counter, repeat(100));
+    Executable counter = run_bench().counter(20);
+    Run run = run_bench().runtime.submit(counter, repeat(100));
     Run copy = run;
     copy.wait();
     CHECK(run.done());
-    bench().runtime.submit(counter, repeat(100));
+    run_bench().runtime.submit(counter, repeat(100));
   }
-  CHECK(eventually([&] { return bench().get(20) == before + 200; }));
+  CHECK(eventually([&] { return run_bench().get(20) == before + 200; }));
 }
 
 TEST_CASE("parameters: the default, a value for one run, and none of another graph") {
   Graph graph;
   const auto first = graph.param<std::uint64_t>(5), second = graph.param<std::uint64_t>(6);
   const auto a = graph.add(Read{first}), b = graph.add(Read{second});
-  const Executable executable = bench().runtime.load(graph);
-  Run plain = bench().runtime.submit(executable), given = bench().runtime.submit(executable, set(second, 60));
+  const Executable executable = run_bench().runtime.load(graph);
+  Run plain = run_bench().runtime.submit(executable), given = run_bench().runtime.submit(executable, set(second, 60));
   CHECK(plain.get(a) == 5);
   CHECK(plain.get(b) == 6);
   CHECK(given.get(a) == 5);
   CHECK(given.get(b) == 60);
   Graph other;
   const auto stranger = other.param<std::uint64_t>(7), late = graph.param<std::uint64_t>(8);
-  check_says(error_of<UsageError>([&] { bench().runtime.submit(executable, set(stranger, 1)); }),
+  check_says(error_of<UsageError>([&] { run_bench().runtime.submit(executable, set(stranger, 1)); }),
              {"set()", "another graph", "Graph::param()"});
-  check_says(error_of<UsageError>([&] { bench().runtime.submit(executable, set(late, 1)); }),
+  check_says(error_of<UsageError>([&] { run_bench().runtime.submit(executable, set(late, 1)); }),
              {"set()", "added after load()", "load the graph again"});
 }
 
@@ -158,28 +158,28 @@ TEST_CASE("the result of a task that the executable has not") {
   Graph graph, other;
   graph.add(Square{2});
   const auto stranger = other.add(Square{3});
-  const Executable executable = bench().runtime.load(graph);
+  const Executable executable = run_bench().runtime.load(graph);
   const auto late = graph.add(Square{4});
-  Run run = bench().runtime.submit(executable);
+  Run run = run_bench().runtime.submit(executable);
   check_says(error_of<UsageError>([&] { run.get(stranger); }), {"another graph", "ask the run of that graph"});
   check_says(error_of<UsageError>([&] { run.get(late); }), {"added after load()", "load the graph again"});
 }
 
 TEST_CASE("repeat(n) and repeat_until_stop() count the passes") {
   Graph graph;
-  const auto first = graph.add(Count{bench().at(21)});
+  const auto first = graph.add(Count{run_bench().at(21)});
   graph.add(StopAt{6}, after(first));
-  const Executable executable = bench().runtime.load(graph);
-  CHECK(bench().runtime.submit(executable, repeat(5)).iterations() == 5);
-  CHECK(bench().runtime.submit(executable, repeat_until_stop()).iterations() == 7);
-  CHECK(bench().runtime.submit(executable, repeat_until_stop(3)).iterations() == 3);
-  CHECK(bench().get(21) == 15);
+  const Executable executable = run_bench().runtime.load(graph);
+  CHECK(run_bench().runtime.submit(executable, repeat(5)).iterations() == 5);
+  CHECK(run_bench().runtime.submit(executable, repeat_until_stop()).iterations() == 7);
+  CHECK(run_bench().runtime.submit(executable, repeat_until_stop(3)).iterations() == 3);
+  CHECK(run_bench().get(21) == 15);
   Graph failing;
   failing.add(Fail{1, 4});
-  Run run = bench().runtime.submit(bench().runtime.load(failing), repeat(100));
+  Run run = run_bench().runtime.submit(run_bench().runtime.load(failing), repeat(100));
   CHECK(run.status() == Status::task_failed);
   CHECK(run.iterations() == 4);
-  check_says(error_of<UsageError>([&] { bench().runtime.submit(executable, repeat(0)); }), {"repeat(0)"});
+  check_says(error_of<UsageError>([&] { run_bench().runtime.submit(executable, repeat(0)); }), {"repeat(0)"});
 }
 
 TEST_CASE("of several threads that wait for a run one takes its outcome, all see it, and its slot is free once") {

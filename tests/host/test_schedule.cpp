@@ -17,7 +17,7 @@ constexpr std::uint32_t kRandomGraphs = 60, kManyStages = 12;
 constexpr std::uint32_t kRandomGraphs = 200, kManyStages = 82;
 #endif
 
-std::string refusal(const Graph& graph, std::uint32_t workers, const Compiled& how = compiled) {
+std::string plan_refusal(const Graph& graph, std::uint32_t workers, const Compiled& how = compiled) {
   return error_of<GraphError>([&] { make_schedule(graph, workers, how); });
 }
 
@@ -150,37 +150,38 @@ TEST_CASE("sinks are counted, and the last to end speaks") {
 }
 
 TEST_CASE("what cannot be compiled is refused with words") {
-  check_says(refusal(Graph(), 2), {"no tasks", "add() some"});
+  check_says(plan_refusal(Graph(), 2), {"no tasks", "add() some"});
   Graph cycle = chain(3);
   cycle.edge(TaskRef<void>{2, 0, cycle.id()}, TaskRef<void>{1, 0, cycle.id()});
-  check_says(refusal(cycle, 2), {"cycle: ", "1 (flywheel::testing::Work)", " -> ", "Remove one of these"});
-  CHECK(refusal(cycle, 2).find("0 (flywheel") == std::string::npos);
+  check_says(plan_refusal(cycle, 2), {"cycle: ", "1 (flywheel::testing::Work)", " -> ", "Remove one of these"});
+  CHECK(plan_refusal(cycle, 2).find("0 (flywheel") == std::string::npos);
   Graph phased;
   phased.add(Work{1});
   phased.phase();
   phased.add(Work{1});
-  check_says(refusal(phased, 2), {"a phased graph cannot be compiled", "leave out phase(), or load it without `compiled`"});
+  check_says(plan_refusal(phased, 2),
+             {"a phased graph cannot be compiled", "leave out phase(), or load it without `compiled`"});
   Graph placed;
   add_placed(placed, {0, 4});
-  check_says(refusal(placed, 4),
+  check_says(plan_refusal(placed, 4),
              {"task 1 (flywheel::testing::Work)", "on worker 4", "there are 4", "Graph::place()", "Options::workers"});
-  CHECK(refusal(placed, 5).empty());
-  check_says(refusal(chain(1), 0), {"no worker", "Options::workers"});
+  CHECK(plan_refusal(placed, 5).empty());
+  check_says(plan_refusal(chain(1), 0), {"no worker", "Options::workers"});
 }
 
 TEST_CASE("costs that are no costs are refused with words") {
   Compiled how;
   how.costs = {1, 2};
-  check_says(refusal(chain(3), 2, how), {"Compiled::costs", "2 entries", "3 tasks"});
+  check_says(plan_refusal(chain(3), 2, how), {"Compiled::costs", "2 entries", "3 tasks"});
   for (const double wrong : {-1.0, std::numeric_limits<double>::infinity(), std::nan("")}) {
     how.costs = {1, wrong, 1};
-    check_says(refusal(chain(3), 2, how), {"task 1 (", std::to_string(wrong) + " ns", "Compiled::costs"});
+    check_says(plan_refusal(chain(3), 2, how), {"task 1 (", std::to_string(wrong) + " ns", "Compiled::costs"});
     Graph graph;
     graph.add(Work{wrong});
-    check_says(refusal(graph, 2), {"task 0 (", std::to_string(wrong) + " ns", "cost_ns()"});
+    check_says(plan_refusal(graph, 2), {"task 0 (", std::to_string(wrong) + " ns", "cost_ns()"});
     Compiled hop;
     hop.hop_ns = wrong;
-    check_says(refusal(chain(3), 2, hop), {"Compiled::hop_ns", std::to_string(wrong)});
+    check_says(plan_refusal(chain(3), 2, hop), {"Compiled::hop_ns", std::to_string(wrong)});
   }
 }
 

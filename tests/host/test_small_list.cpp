@@ -5,13 +5,13 @@
 
 #include "catch.hpp"
 
-using List = flywheel::SmallList<int, 3>;
-
 namespace {
-std::vector<int> values(const List& list) { return {list.begin(), list.end()}; }
+using SmallInts = flywheel::SmallList<int, 3>;
 
-List list_of(int count) {
-  List list;
+std::vector<int> values(const SmallInts& list) { return {list.begin(), list.end()}; }
+
+SmallInts list_of(int count) {
+  SmallInts list;
   for (int i = 0; i < count; ++i) list.push_back(i);
   return list;
 }
@@ -21,14 +21,14 @@ TEST_CASE("a small list keeps its values, however many, in copies and moves too"
   for (int count = 0; count < 20; ++count) {
     std::vector<int> wanted;
     for (int i = 0; i < count; ++i) wanted.push_back(i);
-    List list = list_of(count), other = list_of(7);
+    SmallInts list = list_of(count), other = list_of(7);
     CHECK(values(list) == wanted);
     CHECK(list.size() == wanted.size());
     CHECK(list.empty() == wanted.empty());
-    const List copy = list;
+    const SmallInts copy = list;
     other = copy;
     CHECK(values(other) == wanted);
-    List moved = std::move(list);
+    SmallInts moved = std::move(list);
     CHECK(values(moved) == wanted);
     CHECK(list.empty());
     list.push_back(5);
@@ -42,7 +42,7 @@ TEST_CASE("a small list keeps its values, however many, in copies and moves too"
 }
 
 TEST_CASE("a value of a small list can be added to it again while it grows") {
-  List list = list_of(3);
+  SmallInts list = list_of(3);
   list.push_back(list[2]);
   list.push_back(list[1]);
   CHECK(values(list) == std::vector{0, 1, 2, 2, 1});
@@ -51,7 +51,7 @@ TEST_CASE("a value of a small list can be added to it again while it grows") {
 TEST_CASE("a small list takes any number of values, in the list itself or behind it") {
   for (int before = 0; before < 8; ++before)
     for (int more = 0; more < 12; ++more) {
-      List list = list_of(before);
+      SmallInts list = list_of(before);
       int* to = list.add_together(static_cast<std::size_t>(more));
       for (int i = before; i < before + more; ++i) *to++ = i;
       CHECK(values(list) == values(list_of(before + more)));

@@ -16,29 +16,31 @@ Options tracing(std::uint32_t events = 4096) {
   return options;
 }
 
-struct Fixture {
+struct TracedRunsFixture {
   Bench bench{tracing(), 1024};
 };
 
 }  // namespace
 
-TEST_CASE_METHOD(Fixture, "traced: random dynamic graphs, one span for each task and pass") { check_traced_graphs(bench, 30); }
-TEST_CASE_METHOD(Fixture, "traced: runs of a chain") { check_traced_followers(bench, 40); }
-TEST_CASE_METHOD(Fixture, "traced: spawned tasks have their type") { check_traced_spawns(bench); }
-TEST_CASE_METHOD(Fixture, "traced: phases and their meetings") { check_traced_phases(bench); }
-TEST_CASE_METHOD(Fixture, "traced: grid tasks and the meetings in them") { check_traced_grid(bench); }
-TEST_CASE_METHOD(Fixture, "traced: batches") { check_traced_batches(bench); }
-TEST_CASE_METHOD(Fixture, "traced: batches of several types") { check_traced_mixed_batches(bench); }
-TEST_CASE_METHOD(Fixture, "traced: runs that fail or are cancelled") { check_traced_failures(bench); }
-TEST_CASE_METHOD(Fixture, "traced: stop()") { check_traced_stop(bench); }
-TEST_CASE_METHOD(Fixture, "traced: one after the other, whatever their kind") { check_traced_in_turn(bench); }
-TEST_CASE_METHOD(Fixture, "traced: over several launches") { check_traced_over_launches(bench); }
+TEST_CASE_METHOD(TracedRunsFixture, "traced: random dynamic graphs, one span for each task and pass") {
+  check_traced_graphs(bench, 30);
+}
+TEST_CASE_METHOD(TracedRunsFixture, "traced: runs of a chain") { check_traced_followers(bench, 40); }
+TEST_CASE_METHOD(TracedRunsFixture, "traced: spawned tasks have their type") { check_traced_spawns(bench); }
+TEST_CASE_METHOD(TracedRunsFixture, "traced: phases and their meetings") { check_traced_phases(bench); }
+TEST_CASE_METHOD(TracedRunsFixture, "traced: grid tasks and the meetings in them") { check_traced_grid(bench); }
+TEST_CASE_METHOD(TracedRunsFixture, "traced: batches") { check_traced_batches(bench); }
+TEST_CASE_METHOD(TracedRunsFixture, "traced: batches of several types") { check_traced_mixed_batches(bench); }
+TEST_CASE_METHOD(TracedRunsFixture, "traced: runs that fail or are cancelled") { check_traced_failures(bench); }
+TEST_CASE_METHOD(TracedRunsFixture, "traced: stop()") { check_traced_stop(bench); }
+TEST_CASE_METHOD(TracedRunsFixture, "traced: one after the other, whatever their kind") { check_traced_in_turn(bench); }
+TEST_CASE_METHOD(TracedRunsFixture, "traced: over several launches") { check_traced_over_launches(bench); }
 TEST_CASE("traced: events there was no room for, of dynamic runs") {
   Bench bench(tracing(8));
   check_traced_drops(bench);
 }
 
-TEST_CASE_METHOD(Fixture, "traced: many threads submit, and each sees its own") {
+TEST_CASE_METHOD(TracedRunsFixture, "traced: many threads submit, and each sees its own") {
   Graph graph;
   const auto first = graph.add(Count{bench.at(0)});
   for (int i = 0; i < 5; ++i) graph.add(Count{bench.at(0)}, after(first));
@@ -58,7 +60,7 @@ TEST_CASE_METHOD(Fixture, "traced: many threads submit, and each sees its own") 
   CHECK(wrong == 0);
 }
 
-TEST_CASE_METHOD(Fixture, "traced: runs that are cancelled in the backlog keep no other from its trace") {
+TEST_CASE_METHOD(TracedRunsFixture, "traced: runs that are cancelled in the backlog keep no other from its trace") {
   Graph held, small;
   held.add(Gate{bench.at(0), bench.at(1)});
   small.add(Count{bench.at(2)});

@@ -13,7 +13,7 @@ using namespace flywheel::testing;
 
 namespace {
 /// Counts those that began, and takes a while.
-struct Nap {
+struct UrgencyNap {
   std::atomic<std::uint32_t>* begun;
   template <class Block>
   FLYWHEEL_TASK void operator()(Block&) const {
@@ -39,10 +39,10 @@ Options of_workers(std::uint32_t workers) {
 
 /// Naps that begin, in the worst of some tries, between the submission of an urgent run and its task.
 std::uint32_t begun_before_urgent(std::uint32_t workers, std::uint32_t naps) {
-  Runtime rt = start<Nap, Look>(of_workers(workers));
+  Runtime rt = start<UrgencyNap, Look>(of_workers(workers));
   std::atomic<std::uint32_t> begun{0};
   Graph low, high;
-  for (std::uint32_t i = 0; i < naps; ++i) low.add(Nap{&begun});
+  for (std::uint32_t i = 0; i < naps; ++i) low.add(UrgencyNap{&begun});
   const TaskRef<std::uint32_t> look = high.add(Look{&begun});
   const Executable slow = rt.load(low), urgent = rt.load(high);
   Run run = rt.submit(slow, Priority::low);
@@ -65,10 +65,10 @@ TEST_CASE("an urgent run waits for tasks that have begun, not for shares of root
 }
 
 TEST_CASE("a collective run does not wait for shares of roots in hand") {
-  Runtime rt = start<Nap, Look>(of_workers(2));
+  Runtime rt = start<UrgencyNap, Look>(of_workers(2));
   std::atomic<std::uint32_t> begun{0};
   Graph low, phased;
-  for (std::uint32_t i = 0; i < 600; ++i) low.add(Nap{&begun});
+  for (std::uint32_t i = 0; i < 600; ++i) low.add(UrgencyNap{&begun});
   phased.phase();
   phased.add(Look{&begun});
   const Executable slow = rt.load(low), brief = rt.load(phased);

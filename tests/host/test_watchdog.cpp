@@ -11,15 +11,15 @@ using namespace flywheel::testing;
 
 namespace {
 using P = CpuPlatform;
-constexpr std::uint64_t kMs = 1'000'000, kStart = 5'000 * kMs;
+constexpr std::uint64_t kMs = 1'000'000, kWatchStart = 5'000 * kMs;
 
-/// Three workers, a limit of 100 ms, and a clock that starts at kStart.
+/// Three workers, a limit of 100 ms, and a clock that starts at kWatchStart.
 struct Watch {
   std::vector<Heartbeat> hearts = std::vector<Heartbeat>(3);
   DeviceState dev{};
   std::map<std::uint16_t, WatchedRun> runs;
   std::unique_ptr<Watchdog> dog;
-  std::uint64_t now = kStart;
+  std::uint64_t now = kWatchStart;
 
   Watch() {
     dev.workers = 3;
@@ -262,16 +262,16 @@ TEST_CASE("a reader of a heartbeat never takes one body's item for another's") {
     Heartbeat& heart = watch.hearts[0];
     for (std::uint64_t turn = 0; turn < 200'000; ++turn) {
       P::system(heart.item).store(Item{1, 5, false}.pack(), Order::release);
-      P::system(heart.started_ns).store(kStart * 100 + turn, Order::release);
+      P::system(heart.started_ns).store(kWatchStart * 100 + turn, Order::release);
       end_body<P>(heart);
       P::system(heart.item).store(Item{0, 4, false}.pack(), Order::release);
-      P::system(heart.started_ns).store(kStart - turn, Order::release);
+      P::system(heart.started_ns).store(kWatchStart - turn, Order::release);
       end_body<P>(heart);
     }
     over = true;
   });
   std::uint32_t wrong = 0;
-  watch.now = kStart * 50;  // between the two, however many looks there are
+  watch.now = kWatchStart * 50;  // between the two, however many looks there are
   while (!over) {
     Options options;
     options.stall_limit = std::chrono::milliseconds(0);

@@ -11,7 +11,7 @@ using namespace flywheel::testing;
 using namespace std::chrono_literals;
 
 namespace {
-Bench& bench() {
+Bench& when_bench() {
   static Bench shared(on_cpu());
   return shared;
 }
@@ -19,7 +19,7 @@ Bench& bench() {
 
 TEST_CASE("when_any() names the run that has ended, one by one and in a range") {
   Executable held;
-  Run slow = bench().hold(0, held), quick = bench().runtime.submit(bench().counter(2));
+  Run slow = when_bench().hold(0, held), quick = when_bench().runtime.submit(when_bench().counter(2));
   CHECK(when_any(slow, quick) == 1);
   CHECK(when_any(quick, slow) == 0);
   CHECK(when_any(std::array{slow, slow, quick}) == 2);
@@ -28,7 +28,7 @@ TEST_CASE("when_any() names the run that has ended, one by one and in a range") 
   CHECK(when_any_for(1ms, slow, slow) == std::nullopt);
   CHECK(when_any_for(0ns, quick) == std::size_t{0});
   CHECK_FALSE(when_all_for(2ms, quick, slow));
-  bench().put(1, 1);
+  when_bench().put(1, 1);
   CHECK(when_all_for(20s, slow, quick));
   CHECK(when_all_for(std::chrono::nanoseconds::max(), slow));
   when_all(range);
@@ -36,14 +36,14 @@ TEST_CASE("when_any() names the run that has ended, one by one and in a range") 
 
 TEST_CASE("when_any() waits for a run that ends later") {
   Executable first, second;
-  Run a = bench().hold(4, first), b = bench().hold(6, second);
+  Run a = when_bench().hold(4, first), b = when_bench().hold(6, second);
   std::thread opens([] {
     std::this_thread::sleep_for(20ms);
-    bench().put(7, 1);
+    when_bench().put(7, 1);
   });
   CHECK(when_any(a, b) == 1);
   opens.join();
-  bench().put(5, 1);
+  when_bench().put(5, 1);
   when_all(a, b);
   CHECK(a.done());
 }
@@ -52,11 +52,11 @@ TEST_CASE("a failed run counts as ended; when_all() throws its error when all ha
   Executable held;
   Graph graph;
   graph.add(Fail{3, 0});
-  Run slow = bench().hold(8, held), fails = bench().runtime.submit(bench().runtime.load(graph));
+  Run slow = when_bench().hold(8, held), fails = when_bench().runtime.submit(when_bench().runtime.load(graph));
   CHECK(when_any(slow, fails) == 1);
   std::thread opens([] {
     std::this_thread::sleep_for(10ms);
-    bench().put(9, 1);
+    when_bench().put(9, 1);
   });
   check_says(error_of<RunError>([&] { when_all(fails, slow); }), {"its own code, 3", "task 0"});
   CHECK(slow.done());

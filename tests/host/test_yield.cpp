@@ -13,14 +13,14 @@ constexpr std::uint32_t kPasses = 1500;
 #endif
 
 /// A compiled run without an end, which counts its passes in word 0; cancelled when this object goes.
-class Endless {
+class EndlessRuns {
  public:
-  explicit Endless(Bench& bench) {
+  explicit EndlessRuns(Bench& bench) {
     Graph graph;
     graph.add(Count{bench.at(0)}, after(graph.add(Count{bench.at(1)})));
     run_ = bench.runtime.submit(bench.runtime.load(graph, compiled), repeat_until_stop());
   }
-  ~Endless() { run_.cancel(); }
+  ~EndlessRuns() { run_.cancel(); }
   Run& run() { return run_; }
 
  private:
@@ -65,7 +65,7 @@ TEST_CASE("the kernel yields every Options::yield_every under work without an en
     options.tuning.cpu_yields = true;
     options.yield_every = std::chrono::milliseconds(every);
     Bench bench(options);
-    Endless work(bench);
+    EndlessRuns work(bench);
     REQUIRE(moves(bench));
     if (every) CHECK(eventually([&] { return bench.runtime.stats().yields >= 10; }));
     else std::this_thread::sleep_for(std::chrono::milliseconds(150));
@@ -81,7 +81,7 @@ TEST_CASE("CPU workers yield on demand alone") {
   Options options = on_cpu(2);
   options.yield_every = std::chrono::milliseconds(1);
   Bench bench(options);
-  Endless work(bench);
+  EndlessRuns work(bench);
   REQUIRE(moves(bench));
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   CHECK(bench.runtime.stats().yields == 0);
@@ -93,7 +93,7 @@ TEST_CASE("CPU workers yield on demand alone") {
 TEST_CASE("while a Pause lives nothing runs, submissions wait, and afterwards all goes on") {
   Bench bench(on_cpu(2));
   const Executable counter = bench.counter(2);
-  Endless work(bench);
+  EndlessRuns work(bench);
   REQUIRE(moves(bench));
   Run later;
   {
@@ -126,7 +126,7 @@ TEST_CASE("more submissions than the inbox has entries wait for the end of a Pau
 
 TEST_CASE("pauses nest, and may come from several threads") {
   Bench bench(on_cpu(2));
-  Endless work(bench);
+  EndlessRuns work(bench);
   REQUIRE(moves(bench));
   std::vector<std::jthread> threads;
   std::atomic<std::uint32_t> wrong{0};
@@ -184,7 +184,7 @@ TEST_CASE("a Pause waits for a task, and says so if that takes too long") {
 
 TEST_CASE("memory is taken from the device beside a run without an end") {
   Bench bench(on_cpu(2));
-  Endless work(bench);
+  EndlessRuns work(bench);
   REQUIRE(moves(bench));
   CHECK(bench.runtime.allocate<std::uint32_t>(std::size_t{64} << 20).size() == std::size_t{64} << 20);
   CHECK(moves(bench));
@@ -192,7 +192,7 @@ TEST_CASE("memory is taken from the device beside a run without an end") {
 
 TEST_CASE("memory is taken and graphs are loaded while a Pause lives") {
   Bench bench(on_cpu(2));
-  Endless work(bench);
+  EndlessRuns work(bench);
   REQUIRE(moves(bench));
   Pause guard(bench.runtime);
   const Buffer<std::uint32_t> much = bench.runtime.allocate<std::uint32_t>(std::size_t{64} << 20);
@@ -205,7 +205,7 @@ TEST_CASE("a runtime ends while it yields, and while a Pause lives") {
     Options options = on_cpu(2);
     options.shutdown_timeout = std::chrono::milliseconds(200);
     auto bench = std::make_unique<Bench>(options);
-    Endless work(*bench);
+    EndlessRuns work(*bench);
     REQUIRE(moves(*bench));
     std::optional<Pause> guard;
     std::optional<Yielder> yielder;
@@ -213,7 +213,7 @@ TEST_CASE("a runtime ends while it yields, and while a Pause lives") {
     else yielder.emplace(bench->runtime);
     bench->runtime.shutdown();
     CHECK((work.run().status() == Status::aborted || work.run().status() == Status::cancelled));
-    check_says(error_of<UsageError>([&] { Endless again(*bench); }), {"shut down"});
+    check_says(error_of<UsageError>([&] { EndlessRuns again(*bench); }), {"shut down"});
     yielder.reset();
   }
 }
