@@ -63,15 +63,15 @@ __device__ __forceinline__ void multiply_part(Stages<kColumns>& stages, std::uin
   stages.release(lane);
 }
 
-/// One task by wgmma.
+/// One task by wgmma. True if it has stored a part of a tile that one of the tile's tasks adds up.
 template <int kColumns, class Block, class Epilogue>
-__device__ __forceinline__ void multiply_by_wgmma(Block& block, const ProductRecord& product, std::uint32_t task,
+__device__ __forceinline__ bool multiply_by_wgmma(Block& block, const ProductRecord& product, std::uint32_t task,
                                                   const Epilogue& epilogue) {
   block.borrow_handoffs();  // beside the pages, four stages of the largest tiles then fit
   const std::uint32_t fit = stages_in<kColumns>(block.scratch_bytes());
   const std::uint32_t count = fit < kFewestStages ? kFewestStages : fit;  // for which scratch() then has no room
   auto* const memory = block.template scratch<unsigned char>(static_cast<int>(count * kStageBytes<kColumns> + kBesideStages));
-  if (!memory) return;
+  if (!memory) return false;
   Stages<kColumns> stages(product, memory, count);
   if (!block.prefetched()) {
     if (block.warp() == 0) stages.begin(task, block.lane());
@@ -81,19 +81,21 @@ __device__ __forceinline__ void multiply_by_wgmma(Block& block, const ProductRec
     if (!product.is_live(stages.place(0))) {
       block.sync();  // all threads have read the place
       if (block.leader()) stages.land(false);
-      return;
+      return false;
     }
   }
   stages.follow();
   // No memory order, which sync() has given: the lanes of a warp rejoin, because products are for whole warps.
   __syncwarp();
+  bool is_part = false;
   for (std::uint32_t j = 0; j < product.parts_each && stages.place(j).steps; ++j) {
     float sums[kColumns / 2] = {};
     multiply_part(stages, stages.place(j).steps, block.warp(), block.lane(), sums);
     const TilePlace place = stages.place(j);
     if (product.adds_parts()) {
       store_partials(partials_of<kColumns / 2>(product, place.tile, place.split, block.rank()), sums);
-      continue;
+      is_part = true;  // known by where the code has been: behind the body, the record is a trip to L2 away
+      break;           // tasks of split tiles have a part each
     }
     // A warp whose rows are not there has nothing to join or to store.
     if (product.has_second() && place.row + kWarpRows * block.warp() >= product.left.rows) continue;
@@ -117,6 +119,7 @@ __device__ __forceinline__ void multiply_by_wgmma(Block& block, const ProductRec
   if constexpr (!HasJoin<Epilogue>) wait_stored();
   block.sync();  // no thread waits at a barrier any more
   if (block.leader()) stages.end();
+  return is_part;
 }
 
 /// A warp: prefetch() of one task, if its scratch memory has room.
@@ -185,13 +188,15 @@ template <int kColumns, class List, class Epilogue>
 template <bool kInKernel, int kColumns, class Block, class Epilogue>
 __device__ __forceinline__ void multiply_columns(Block& block, const ProductRecord& product, std::uint32_t task,
                                                  const Epilogue& epilogue) {
+  bool is_part = false;
 #if FLYWHEEL_HAS_WGMMA
-  if constexpr (kInKernel) multiply_by_wgmma<kColumns>(block, product, task, epilogue);
-  else multiply_by_mma<kColumns>(block, product, task, epilogue);
-#else
-  multiply_by_mma<kColumns>(block, product, task, epilogue);
+  if constexpr (kInKernel) is_part = multiply_by_wgmma<kColumns>(block, product, task, epilogue);
 #endif
-  if (product.adds_parts()) add_if_last<kColumns>(block, product, task, epilogue);
+  if constexpr (!kInKernel || !FLYWHEEL_HAS_WGMMA) {
+    multiply_by_mma<kColumns>(block, product, task, epilogue);
+    is_part = product.adds_parts();
+  }
+  if (is_part) add_if_last<kColumns>(block, product, task, epilogue);
 }
 
 template <bool kInKernel, class Block, class Epilogue>

@@ -42,7 +42,7 @@ std::string find_cycle(const Graph& graph) {
   }
   const std::vector<std::uint32_t> cycle(path.rbegin(),
                                          std::make_reverse_iterator(std::find(path.begin(), path.end(), path.back())));
-  constexpr std::size_t kMostTold = 16;
+  constexpr std::size_t kMostTold = 100;
   std::string text;
   for (std::size_t i = 0; i < cycle.size(); ++i) {
     if (const std::size_t left_out = cycle.size() - kMostTold; cycle.size() > kMostTold && i == kMostTold / 2) {
