@@ -90,13 +90,15 @@ constexpr StatusText describe_part(Status status) {
 
 /// The text of a code. Those of block.fail(), from kUserStatus on, share one.
 constexpr StatusText describe(Status status) {
-  switch (static_cast<std::uint32_t>(status) >= kUserStatus ? Status::task_failed : status) {
+  if (static_cast<std::uint32_t>(status) >= kUserStatus)
+    return {"a task failed with its own code", "look up the code in the task named here"};
+  switch (status) {
     case Status::ok:
       return {"ok", ""};
     case Status::cancelled:
       return {"the run was cancelled", "submit it again if its results are still wanted"};
     case Status::task_failed:
-      return {"a task failed with its own code", "look up the code in the task named here"};
+      return {"a task called block.fail()", "look up the code in the task named here"};
     case Status::scratch_exhausted:
       return {"a task asked for more scratch memory than a block has", "raise Options::scratch_bytes"};
     case Status::stream_stalled:

@@ -73,6 +73,7 @@ class Screen {
 inline std::vector<std::string> shown_on_terminal(std::size_t width, const std::function<void()>& action) {
   const winsize size{50, static_cast<unsigned short>(width), 0, 0};
   int terminal = -1;
+  std::fflush(stdout);  // what others have said so far is not of the child
   const pid_t child = forkpty(&terminal, nullptr, nullptr, &size);
   if (child < 0) throw std::runtime_error("no pseudo-terminal");
   if (child == 0) {
