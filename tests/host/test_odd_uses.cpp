@@ -2,6 +2,7 @@
 // set twice, calls in the wrong place, objects that were moved from.
 #include <flywheel/task.cuh>
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <stdexcept>
@@ -19,7 +20,7 @@ struct OddCount {
   int* cell;
   template <class Block>
   FLYWHEEL_TASK void operator()(Block&) const {
-    ++*cell;
+    std::atomic_ref<int>(*cell).fetch_add(1, std::memory_order_relaxed);
   }
 };
 /// Spawns ten tasks, but fails to make the one with number `bad`.
@@ -92,7 +93,7 @@ struct OddBuffers {
   }
   template <class Block>
   FLYWHEEL_TASK void operator()(Block&) const {
-    ++*cell;
+    std::atomic_ref<int>(*cell).fetch_add(1, std::memory_order_relaxed);
   }
 };
 
