@@ -1,5 +1,5 @@
-// Rung 5: a ring of four stages, which all threads fill by copies of 16 bytes that go on beside them. A warp that is ahead does
-// not wait for the block, only for the stage that it fills next.
+// Rung 5: a ring of four stages, which all threads fill by copies that go on beside them, of 4 bytes for A, which they turn,
+// and of 16 for B. A warp that is ahead does not wait for the block, only for the stage that it fills next.
 #pragma once
 
 #include <flywheel/ring.cuh>
@@ -12,7 +12,7 @@ struct Ring {
   static constexpr int kStages = 4;
   static constexpr int kThreads = 256;
   struct Stage {
-    alignas(16) float a[kBlockRows * kDepth];
+    alignas(16) float a[kDepth * kTurnedLine];
     alignas(16) float b[kDepth * kBoxColumns];
   };
   struct Shared {
@@ -23,27 +23,24 @@ struct Ring {
 
   /// What one thread copies: from where in the step's boxes, and to where in its stage.
   struct Part {
-    const float *left, *right;
-    int to_left, to_right;
+    TurnedCopies<kThreads> left;
+    const float* right;
+    int to_right;
 
-    __device__ explicit Part(const Problem& p) {
-      const int row = static_cast<int>(threadIdx.x) / 4, part = static_cast<int>(threadIdx.x) % 4;
+    __device__ explicit Part(const Problem& p)
+        : left(p.a + static_cast<std::size_t>(blockIdx.y) * kBlockRows * p.n, p.n, static_cast<int>(threadIdx.x)) {
       const int depth = static_cast<int>(threadIdx.x) / 32, column = 4 * (static_cast<int>(threadIdx.x) % 32);
-      left = p.a + (static_cast<std::size_t>(blockIdx.y) * kBlockRows + row) * p.n + 4 * part;
       right = p.b + static_cast<std::size_t>(depth) * p.n + blockIdx.x * kBlockColumns + column;
-      to_left = place_of_part(row, part);
       to_right = depth * kBoxColumns + column;
     }
     /// The copies of one step, the next one of both.
     __device__ void copy(const At& at, Stage& stage, int n) {
       at.producer_acquire();
+      left.copy(stage.a);
 #pragma unroll
-      for (int i = 0; i < 2; ++i) {  // 64 rows on, the permutation is the same
-        At::copy16(stage.a + to_left + 64 * kDepth * i, left + static_cast<std::size_t>(64 * i) * n);
+      for (int i = 0; i < 2; ++i)
         At::copy16(stage.b + to_right + 8 * kBoxColumns * i, right + static_cast<std::size_t>(8 * i) * n);
-      }
       at.producer_commit_copies();
-      left += kDepth;
       right += static_cast<std::size_t>(kDepth) * n;
     }
   };

@@ -1,6 +1,7 @@
-// Rung 6: roles. One thread loads, by tensor maps: it names a box, and the hardware finds the addresses. Eight warps multiply,
-// with 8 x 16 values a thread, in registers that the other warps have given away. One thread stores tiles, through shared
-// memory. A block stays for several tiles of 128 x 256, so loads of a tile and stores of the one before go on beside products.
+// Rung 6: roles. One thread loads B, by tensor maps: it names a box, and the hardware finds the addresses. One warp loads A,
+// and turns it. Eight warps multiply, with 8 x 16 values a thread, in registers that the other warps have given away. One
+// thread stores tiles, through shared memory. A block stays for several tiles of 128 x 256, so loads of a tile and stores of
+// the one before go on beside products.
 #pragma once
 
 #include <flywheel/ring.cuh>
@@ -13,21 +14,23 @@
 
 namespace ladder {
 
-/// The maps of A, B and C. A kernel gets them as a constant parameter, where tensor copies find them.
+/// A, and the maps of B and C. A kernel gets them as a constant parameter, where tensor copies find them.
 struct Maps {
-  CUtensorMap a, b, c;
+  CUtensorMap b, c;
+  const float* a;
+  int n;
 };
 
 struct Roles {
   static constexpr int kStages = 4;
   static constexpr int kComputeWarps = 8;
-  static constexpr int kLoadWarp = 8, kStoreWarp = 9, kShareWarp = 10;
-  static constexpr int kThreads = 384;  // the last warpgroup's other warps wait; registers are given by warpgroups
+  static constexpr int kTurnWarp = 8, kBoxWarp = 9, kStoreWarp = 10, kShareWarp = 11;
+  static constexpr int kThreads = 384;  // registers are given by warpgroups
   static constexpr int kColumns = 2 * kBoxColumns;
-  static constexpr std::size_t kStageBytes = kLeftBytes + 2 * kRightBytes;
+  static constexpr std::uint32_t kFilledBy = 1 + 32;  // who has boxes brought, and each lane of the warp that turns A
   struct Stage {
-    float a[kBlockRows * kDepth];
     float b[2][kDepth * kBoxColumns];
+    float a[kDepth * kTurnedLine];
   };
   struct Shared {
     Stage stages[kStages];
@@ -36,7 +39,7 @@ struct Roles {
     flywheel::RingBarriers<1> tiles;         // of C, on their way out
     flywheel::RingBarriers<kStages> halves;  // rung 9: of B, that this block has loaded itself
   };
-  static constexpr std::size_t kAlign = 1024;  // of boxes with a swizzle
+  static constexpr std::size_t kAlign = 128;  // of boxes
   static constexpr std::size_t kSharedBytes = sizeof(Shared) + kAlign;
   using Steps = flywheel::RingPlace<kStages>;
   using Tiles = flywheel::RingPlace<1>;
@@ -94,20 +97,35 @@ struct ByRows {
   __device__ int2 operator()(int tile) const { return {tile / columns, tile % columns}; }
 };
 
+/// A warp: boxes of A. `acquire(steps)` waits until a stage is empty, `a_of(steps)` is where its box lies.
+template <class Steps, class Order, class Acquire, class BoxOf>
+__device__ __forceinline__ void turn_boxes(Steps at, const Maps& maps, int first, int tiles, int stride, int steps,
+                                           const Order& order, const Acquire& acquire, const BoxOf& a_of) {
+  for (int tile = first; tile < tiles; tile += stride) {
+    TurnedCopies<32> left(maps.a + static_cast<std::size_t>(order(tile).x) * kBlockRows * maps.n, maps.n,
+                          static_cast<int>(threadIdx.x) % 32);
+    for (int step = 0; step < steps; ++step, at.next()) {
+      acquire(at);
+      left.copy(a_of(at));
+      at.producer_commit_copies();
+    }
+  }
+}
+
+/// A thread: boxes of B.
 template <class Order>
-__device__ __forceinline__ void load_alone(Roles::Shared& shared, const Maps& maps, int first, int tiles, int stride, int steps,
+__device__ __forceinline__ void load_boxes(Roles::Shared& shared, const Maps& maps, int first, int tiles, int stride, int steps,
                                            const Order& order) {
   Roles::Steps at(shared.steps);
   for (int tile = first; tile < tiles; tile += stride) {
-    const int2 place = order(tile);
+    const int column = order(tile).y * Roles::kColumns;
     for (int step = 0; step < steps; ++step, at.next()) {
       Roles::Stage& stage = shared.stages[at.stage()];
       at.producer_acquire();
-      at.producer_expect(Roles::kStageBytes);
+      at.producer_expect(2 * kRightBytes);
       fence_for_copies();
-      copy_box(stage.a, maps.a, step * kDepth, place.x * kBlockRows, at.full());
-      copy_box(stage.b[0], maps.b, place.y * Roles::kColumns, step * kDepth, at.full());
-      copy_box(stage.b[1], maps.b, place.y * Roles::kColumns + kBoxColumns, step * kDepth, at.full());
+      copy_box(stage.b[0], maps.b, column, step * kDepth, at.full());
+      copy_box(stage.b[1], maps.b, column + kBoxColumns, step * kDepth, at.full());
     }
   }
 }
@@ -118,7 +136,7 @@ __global__ void __launch_bounds__(Roles::kThreads, 1)
   extern __shared__ unsigned char memory[];
   Roles::Shared& shared = Roles::shared(memory);
   if (threadIdx.x == 0) {
-    flywheel::begin_ring(shared.steps, 1, Roles::kComputeWarps);
+    flywheel::begin_ring(shared.steps, Roles::kFilledBy, Roles::kComputeWarps);
     flywheel::begin_ring(shared.tiles, Roles::kComputeWarps, 1);
   }
   __syncthreads();  // the barriers are there; release and acquire, block scope, pairs with itself
@@ -131,16 +149,19 @@ __global__ void __launch_bounds__(Roles::kThreads, 1)
         [](const Roles::Steps& at) { at.consumer_release(); });
   } else {
     give_registers<40>();
+    if (warp == Roles::kTurnWarp)
+      turn_boxes(
+          Roles::Steps(shared.steps), maps, first, tiles, stride, steps, order,
+          [](const Roles::Steps& at) { at.producer_acquire(); },
+          [&](const Roles::Steps& at) { return shared.stages[at.stage()].a; });
     if (threadIdx.x % 32 != 0) return;
-    if (warp == Roles::kLoadWarp) load_alone(shared, maps, first, tiles, stride, steps, order);
+    if (warp == Roles::kBoxWarp) load_boxes(shared, maps, first, tiles, stride, steps, order);
     if (warp == Roles::kStoreWarp) Roles::store(shared, maps, first, tiles, stride, order);
   }
 }
 
 inline Maps maps_of(const Problem& p) {
-  return {map_of(p.a, p.n, kBlockRows, kDepth, CU_TENSOR_MAP_SWIZZLE_64B),
-          map_of(p.b, p.n, kDepth, kBoxColumns, CU_TENSOR_MAP_SWIZZLE_NONE),
-          map_of(p.c, p.n, kBlockRows, Roles::kColumns, CU_TENSOR_MAP_SWIZZLE_NONE)};
+  return {map_of(p.b, p.n, kDepth, kBoxColumns), map_of(p.c, p.n, kBlockRows, Roles::kColumns), p.a, p.n};
 }
 
 template <class Order>

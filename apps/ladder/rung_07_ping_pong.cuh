@@ -9,16 +9,17 @@ namespace ladder {
 struct PingPong {
   static constexpr int kStages = 6;
   static constexpr int kGroupWarps = 4;
-  static constexpr int kThreads = 384;  // two groups, and a warpgroup whose first two warps load, one for each
+  static constexpr int kThreads = 384;  // two groups, and a warpgroup that loads, two warps for each
   struct Stage {
-    float a[kBlockRows * kDepth];
     float b[kDepth * kBoxColumns];
+    float a[kDepth * kTurnedLine];
   };
   struct Shared {
     Stage stages[2][kStages];
     flywheel::RingBarriers<kStages> steps[2];
     flywheel::RingBarriers<1> halfway;  // the first group is through with half of its first tile
   };
+  static_assert(sizeof(Stage) % Roles::kAlign == 0 && sizeof(Roles::Stage) % Roles::kAlign == 0, "boxes of B are aligned");
   static constexpr std::size_t kSharedBytes = sizeof(Shared) + Roles::kAlign;
   using Steps = flywheel::RingPlace<kStages>;
 
@@ -27,19 +28,19 @@ struct PingPong {
     return *reinterpret_cast<Shared*>(memory + (0u - address) % Roles::kAlign);
   }
 
+  /// A thread: boxes of B.
   template <class Order>
   __device__ static void load(Shared& shared, const Maps& maps, int group, int first, int tiles, int stride, int steps,
                               const Order& order) {
     Steps at(shared.steps[group]);
     for (int tile = first; tile < tiles; tile += stride) {
-      const int2 place = order(tile);
+      const int column = order(tile).y * kBoxColumns;
       for (int step = 0; step < steps; ++step, at.next()) {
         Stage& stage = shared.stages[group][at.stage()];
         at.producer_acquire();
-        at.producer_expect(sizeof(Stage));
+        at.producer_expect(kRightBytes);
         fence_for_copies();
-        copy_box(stage.a, maps.a, step * kDepth, place.x * kBlockRows, at.full());
-        copy_box(stage.b, maps.b, place.y * kBoxColumns, step * kDepth, at.full());
+        copy_box(stage.b, maps.b, column, step * kDepth, at.full());
       }
     }
   }
@@ -75,8 +76,8 @@ __global__ void __launch_bounds__(PingPong::kThreads, 1)
   extern __shared__ unsigned char memory[];
   PingPong::Shared& shared = PingPong::shared(memory);
   if (threadIdx.x == 0) {
-    flywheel::begin_ring(shared.steps[0], 1, PingPong::kGroupWarps);
-    flywheel::begin_ring(shared.steps[1], 1, PingPong::kGroupWarps);
+    flywheel::begin_ring(shared.steps[0], Roles::kFilledBy, PingPong::kGroupWarps);
+    flywheel::begin_ring(shared.steps[1], Roles::kFilledBy, PingPong::kGroupWarps);
     flywheel::begin_ring(shared.halfway, PingPong::kGroupWarps, 1);
   }
   __syncthreads();  // the barriers are there; release and acquire, block scope, pairs with itself
@@ -88,9 +89,13 @@ __global__ void __launch_bounds__(PingPong::kThreads, 1)
     PingPong::compute(shared, c, n, group, 2 * static_cast<int>(blockIdx.x) + group, tiles, stride, steps, order);
   } else {
     give_registers<40>();
-    const int group = warp - 2 * PingPong::kGroupWarps;
-    if (group < 2 && threadIdx.x % 32 == 0)
-      PingPong::load(shared, maps, group, 2 * static_cast<int>(blockIdx.x) + group, tiles, stride, steps, order);
+    const int group = warp % 2, first_tile = 2 * static_cast<int>(blockIdx.x) + group;
+    if (warp / 2 == PingPong::kGroupWarps)
+      turn_boxes(
+          PingPong::Steps(shared.steps[group]), maps, first_tile, tiles, stride, steps, order,
+          [](const PingPong::Steps& at) { at.producer_acquire(); },
+          [&](const PingPong::Steps& at) { return shared.stages[group][at.stage()].a; });
+    else if (threadIdx.x % 32 == 0) PingPong::load(shared, maps, group, first_tile, tiles, stride, steps, order);
   }
 }
 

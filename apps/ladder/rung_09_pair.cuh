@@ -36,26 +36,24 @@ struct Pair {
     }
   }
 
+  /// A thread: halves of B. Without multicast the own half completes a barrier of its own, so that it can be handed on.
   template <bool kMulticast, class At>
   __device__ static void load(Roles::Shared& shared, const Maps& maps, int first, int pairs, int stride, int steps,
                               const At& order) {
     const auto rank = static_cast<int>(rank_in_pair());
     Roles::Steps at(shared.steps), halves(shared.halves);
     for (int pair = first; pair < pairs; pair += stride) {
-      const int2 place = order(pair);
-      const int column = place.y * Roles::kColumns + rank * kBoxColumns;
+      const int column = order(pair).y * Roles::kColumns + rank * kBoxColumns;
       for (int step = 0; step < steps; ++step, at.next(), halves.next()) {
-        Roles::Stage& stage = shared.stages[at.stage()];
+        float* const half = shared.stages[at.stage()].b[rank];
         acquire(at);
-        // Without multicast the own half completes a barrier of its own, so that it can be handed on.
-        at.producer_expect(kLeftBytes + (kMulticast ? 2 : 1) * kRightBytes);
+        at.producer_expect((kMulticast ? 2 : 1) * kRightBytes);
         fence_for_copies();
-        copy_box(stage.a, maps.a, step * kDepth, place.x * kBlockRows, at.full());
         if constexpr (kMulticast) {
-          copy_box_to_both(stage.b[rank], maps.b, column, step * kDepth, at.full());
+          copy_box_to_both(half, maps.b, column, step * kDepth, at.full());
         } else {
           halves.producer_expect(kRightBytes);
-          copy_box(stage.b[rank], maps.b, column, step * kDepth, halves.full());
+          copy_box(half, maps.b, column, step * kDepth, halves.full());
         }
       }
     }
@@ -82,7 +80,7 @@ __global__ void __launch_bounds__(Roles::kThreads, 1)
   extern __shared__ unsigned char memory[];
   Roles::Shared& shared = Roles::shared(memory);
   if (threadIdx.x == 0) {
-    flywheel::begin_ring(shared.steps, 1, 2 * Roles::kComputeWarps);
+    flywheel::begin_ring(shared.steps, Roles::kFilledBy, 2 * Roles::kComputeWarps);
     flywheel::begin_ring(shared.tiles, Roles::kComputeWarps, 1);
     flywheel::begin_ring(shared.halves, 1, 1);
   }
@@ -94,9 +92,12 @@ __global__ void __launch_bounds__(Roles::kThreads, 1)
     Pair::compute<kMulticast>(shared, first, pairs, stride, steps);
   } else {
     give_registers<40>();
+    if (warp == Roles::kTurnWarp)
+      turn_boxes(Roles::Steps(shared.steps), maps, first, pairs, stride, steps, order, Pair::acquire,
+                 [&](const Roles::Steps& at) { return shared.stages[at.stage()].a; });
     if (threadIdx.x % 32 == 0) {
+      if (warp == Roles::kBoxWarp) Pair::load<kMulticast>(shared, maps, first, pairs, stride, steps, order);
       const int count = pairs > first ? (pairs - first + stride - 1) / stride * steps : 0;
-      if (warp == Roles::kLoadWarp) Pair::load<kMulticast>(shared, maps, first, pairs, stride, steps, order);
       if (warp == Roles::kStoreWarp) Roles::store(shared, maps, first, pairs, stride, order);
       if (!kMulticast && warp == Roles::kShareWarp) Pair::share(shared, count);
     }

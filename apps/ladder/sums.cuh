@@ -1,55 +1,69 @@
-// A thread's values of C in registers, from rung 5 on: 8 rows, and 8 or 16 columns. A stage has a box of A, 128 rows of 16
+// A thread's values of C in registers, from rung 5 on: 8 rows, and 8 or 16 columns. A stage has a box of A, 16 lines of 128
 // values, and boxes of B, 16 rows of 128 values each.
 //
-// A lies as it does in memory, so that copies bring it without the threads' help. A thread takes four values of each of its
-// rows with one load. Rows are 64 bytes long: the 16-byte parts of a row are permuted by the row's bits 1 and 2, so that the
-// rows that eight lanes read at once lie in different banks. That is the 64-byte swizzle of tensor maps (CUDA driver API,
-// CU_TENSOR_MAP_SWIZZLE_64B).
+// A is turned on its way to shared memory, value by value, so that a thread's eight values of a step are two loads. As it lies
+// in memory, brought by tensor maps, a thread took four values of each of its rows with one load: that cost registers and time,
+// see README.md.
 #pragma once
 
+#include "apps/ladder/copies.cuh"
 #include "apps/ladder/rung_04_registers.cuh"
 
 namespace ladder {
 
-inline constexpr int kBoxColumns = 128;  // of B
-inline constexpr std::size_t kLeftBytes = kBlockRows * kDepth * sizeof(float),
+inline constexpr int kBoxColumns = 128;             // of B
+inline constexpr int kTurnedLine = kBlockRows + 4;  // 4: the copies of a warp go to 16 banks, two to each
+inline constexpr std::size_t kLeftBytes = kDepth * kTurnedLine * sizeof(float),
                              kRightBytes = kDepth * kBoxColumns * sizeof(float);
 
-/// The lanes of a warp stand 4 x 8: rows 4 apart and columns 32 apart are a thread's own.
+/// The lanes of a warp stand 4 x 8. A thread has two times four rows, 16 apart, and four columns of every 32.
 struct Place {
   int row, column;  // in the boxes; the first of each
 
   __device__ __forceinline__ Place(int first_row, int first_column)
-      : row(first_row + static_cast<int>(threadIdx.x) % 32 / 8),
+      : row(first_row + 4 * (static_cast<int>(threadIdx.x) % 32 / 8)),
         column(first_column + 4 * (static_cast<int>(threadIdx.x) % 8)) {}
 };
 
-/// Where part `part`, of 4, of a row of A's box begins, in values.
-__device__ __forceinline__ int place_of_part(int row, int part) { return row * kDepth + (part ^ row / 2 % 4) * 4; }
+/// Copies a box of A, turned: `kThreads` threads, of which this is number `thread`, walk along the steps together.
+template <int kThreads>
+class TurnedCopies {
+ public:
+  __device__ __forceinline__ TurnedCopies(const float* first_row, int n, int thread)
+      : from_(first_row + static_cast<std::size_t>(thread / kDepth) * n + thread % kDepth),
+        apart_(static_cast<std::size_t>(n) * kRowsAtOnce),
+        to_(thread % kDepth * kTurnedLine + thread / kDepth) {}
 
-__device__ __forceinline__ float value_of(const float4& four, int k) {
-  return k == 0 ? four.x : k == 1 ? four.y : k == 2 ? four.z : four.w;
-}
+  /// The copies of one step, the next one.
+  __device__ __forceinline__ void copy(float* a) {
+    const float* from = from_;
+#pragma unroll 8
+    for (int i = 0; i < kBlockRows / kRowsAtOnce; ++i, from += apart_) copy4(a + to_ + kRowsAtOnce * i, from);
+    from_ += kDepth;
+  }
+
+ private:
+  static constexpr int kRowsAtOnce = kThreads / kDepth;
+  const float* from_;
+  std::size_t apart_;
+  int to_;
+};
 
 /// sums += the boxes' product.
 template <int kColumns>
 __device__ __forceinline__ void multiply_boxes(const float* a, const float* b, float (&sums)[8][kColumns], const Place& place) {
 #pragma unroll
-  for (int part = 0; part < 4; ++part) {
-    float4 left[8];
+  for (int k = 0; k < kDepth; ++k) {
+    float left[8], right[kColumns];
 #pragma unroll
-    for (int i = 0; i < 8; ++i) left[i] = load_four(a + place_of_part(place.row + 4 * i, part));
+    for (int i = 0; i < 8; i += 4) *reinterpret_cast<float4*>(left + i) = load_four(a + k * kTurnedLine + place.row + 4 * i);
 #pragma unroll
-    for (int k = 0; k < 4; ++k) {
-      float right[kColumns];
+    for (int j = 0; j < kColumns; j += 4)
+      *reinterpret_cast<float4*>(right + j) = load_four(b + k * kBoxColumns + place.column + 8 * j);
 #pragma unroll
-      for (int j = 0; j < kColumns; j += 4)
-        *reinterpret_cast<float4*>(right + j) = load_four(b + (4 * part + k) * kBoxColumns + place.column + 8 * j);
+    for (int i = 0; i < 8; ++i)
 #pragma unroll
-      for (int i = 0; i < 8; ++i)
-#pragma unroll
-        for (int j = 0; j < kColumns; ++j) sums[i][j] += value_of(left[i], k) * right[j];
-    }
+      for (int j = 0; j < kColumns; ++j) sums[i][j] += left[i] * right[j];
   }
 }
 
@@ -61,8 +75,8 @@ __device__ __forceinline__ void store_sums(float* tile, std::size_t pitch, const
   for (int i = 0; i < 8; ++i)
 #pragma unroll
     for (int j = 0; j < kColumns; j += 4)
-      store_four(tile + (place.row + 4 * i) * pitch + place.column + 8 * j, sums[i][j], sums[i][j + 1], sums[i][j + 2],
-                 sums[i][j + 3]);
+      store_four(tile + (place.row + i % 4 + 16 * (i / 4)) * pitch + place.column + 8 * j, sums[i][j], sums[i][j + 1],
+                 sums[i][j + 2], sums[i][j + 3]);
 }
 
 }  // namespace ladder

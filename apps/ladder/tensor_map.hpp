@@ -9,9 +9,8 @@
 
 namespace ladder {
 
-/// Boxes of `rows` x `columns` of a matrix of n x n floats by rows. `swizzle`: how a box lies in shared memory, none or by 64
-/// bytes.
-inline CUtensorMap map_of(const float* matrix, int n, unsigned rows, unsigned columns, CUtensorMapSwizzle swizzle) {
+/// Boxes of `rows` x `columns` of a matrix of n x n floats by rows.
+inline CUtensorMap map_of(const float* matrix, int n, unsigned rows, unsigned columns) {
   void* found = nullptr;
   cudaDriverEntryPointQueryResult result{};
   if (cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &found, 12000, cudaEnableDefault, &result) != cudaSuccess ||
@@ -23,7 +22,8 @@ inline CUtensorMap map_of(const float* matrix, int n, unsigned rows, unsigned co
   CUtensorMap map;
   const CUresult status = reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(found)(
       &map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, const_cast<float*>(matrix), sizes, pitch, box, strides,
-      CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+      CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+      CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (status != CUDA_SUCCESS)
     throw std::runtime_error("cuTensorMapEncodeTiled failed with error " + std::to_string(status) + " for boxes of " +
                              std::to_string(rows) + " x " + std::to_string(columns));

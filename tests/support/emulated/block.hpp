@@ -142,7 +142,8 @@ class EmulatedBlock {
   }
   void fence_global_for_bulk_copies() { fence(fibers_[thread_].fenced_global); }
   void fence_shared_for_bulk_copies() { fence(fibers_[thread_].fenced_shared); }
-  void copy16(void* to, const void* from) { copies_.copy16(to, from, thread_); }
+  void copy16(void* to, const void* from) { copies_.copy(to, from, 16, thread_); }
+  void copy4(void* to, const void* from) { copies_.copy(to, from, 4, thread_); }
   void commit_copies() { copies_.commit(thread_); }
   void wait_copies(std::uint32_t left) {
     if (!turns_.draw(4)) yield();

@@ -26,7 +26,7 @@ class AsyncCopies {
         threads_(kEmulatedThreads) {}
 
   SharedRange dynamic;  // where bulk copies may go
-  SharedRange fixed;    // where copies of 16 bytes may go as well
+  SharedRange fixed;    // where copies of 4 or 16 bytes may go as well
 
   bool any() const { return !bulk_.empty() || !busy_.empty(); }
 
@@ -42,14 +42,17 @@ class AsyncCopies {
     bulk_.push_back({static_cast<unsigned char*>(to), static_cast<const unsigned char*>(from), bytes, &barrier, fences});
   }
 
-  void copy16(void* to, const void* from, std::uint32_t thread) {
-    check(to, from, "copy16()");
-    if (!dynamic.holds(to, 16) && !fixed.holds(to, 16)) fail_("copy16() to a place outside the block's shared memory");
-    std::memset(to, garbage(), 16);
+  /// By the thread itself.
+  void copy(void* to, const void* from, std::uint32_t bytes, std::uint32_t thread) {
+    const char* const what = bytes == 16 ? "copy16()" : "copy4()";
+    check(to, from, what, bytes);
+    if (!dynamic.holds(to, bytes) && !fixed.holds(to, bytes))
+      fail_(std::string(what) + " to a place outside the block's shared memory");
+    std::memset(to, garbage(), bytes);
     release(&threads_[thread]);
     if (threads_[thread].is_idle()) busy_.push_back(thread);
     Thread& own = threads_[thread];
-    own.copies.push_back({to, from, own.group, own.number++});
+    own.copies.push_back({to, from, bytes, own.group, own.number++});
   }
   void commit(std::uint32_t thread) { ++threads_[thread].group; }
   /// Lands what the thread waits for: all but the last `left` groups.
@@ -87,7 +90,7 @@ class AsyncCopies {
   struct Copy {
     void* to;
     const void* from;
-    std::uint32_t group, number;
+    std::uint32_t bytes, group, number;
   };
   struct Mark {
     std::uint64_t* barrier;
@@ -104,9 +107,9 @@ class AsyncCopies {
 
   int garbage() { return static_cast<int>(0x80 + draw_(128)); }
 
-  void check(const void* to, const void* from, const char* what) const {
-    if (reinterpret_cast<std::uintptr_t>(to) % 16 || reinterpret_cast<std::uintptr_t>(from) % 16)
-      fail_(std::string(what) + " with an address that is not aligned to 16 bytes");
+  void check(const void* to, const void* from, const char* what, std::uint32_t align = 16) const {
+    if (reinterpret_cast<std::uintptr_t>(to) % align || reinterpret_cast<std::uintptr_t>(from) % align)
+      fail_(std::string(what) + " with an address that is not aligned to " + std::to_string(align) + " bytes");
   }
 
   /// A piece from either end.
@@ -131,7 +134,7 @@ class AsyncCopies {
     const Copy copy = own.copies[index];
     watched_.land([&] {
       acquire(&own);
-      std::memcpy(copy.to, copy.from, 16);
+      std::memcpy(copy.to, copy.from, copy.bytes);
       release(&own);
     });
     own.copies[index] = own.copies.back();

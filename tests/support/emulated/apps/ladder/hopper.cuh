@@ -13,19 +13,13 @@ inline void fence_for_copies() {
   flywheel::detail::ptx::fence_global_for_bulk_copies();
 }
 
-/// Line after line; 16 bytes at a time where a swizzle parts them: by 64 bytes, the part of a line is permuted by the address's
-/// bits 7 and 8.
+/// Line after line.
 inline void copy_box(void* to, const CUtensorMap& map, int x, int y, std::uint64_t& barrier) {
   auto* const box = static_cast<unsigned char*>(to);
   const auto line = static_cast<std::uint32_t>(map.columns * sizeof(float));
-  const bool swizzles = map.swizzle == CU_TENSOR_MAP_SWIZZLE_64B;
   for (unsigned row = 0; row < map.rows; ++row) {
     const float* const from = map.matrix + (static_cast<std::size_t>(y) + row) * static_cast<std::size_t>(map.n) + x;
-    if (!swizzles) flywheel::detail::ptx::bulk_copy(box + row * line, from, line, barrier);
-    for (std::uint32_t part = 0; swizzles && part < line / 16; ++part) {
-      const std::uint32_t offset = row * line + 16 * part;
-      flywheel::detail::ptx::bulk_copy(box + (offset ^ (offset >> 7 & 3) << 4), from + 4 * part, 16, barrier);
-    }
+    flywheel::detail::ptx::bulk_copy(box + row * line, from, line, barrier);
   }
 }
 inline void store_box(const CUtensorMap& map, int x, int y, const void* from) {
