@@ -33,6 +33,7 @@ __device__ __forceinline__ void prepare(const DeviceState& dev) {
     ptx::mbarrier_init(roles.begin, 1);
     ptx::mbarrier_init(roles.left, 2 * arrivals_of(32));
     roles.kernel_ends = 0;
+    roles.beside = nullptr;
     init_roles(roles, shared.dev, true);
     init_bare(roles, true);
   }
@@ -51,15 +52,19 @@ __device__ __forceinline__ void control_loop(const DeviceState& dev) {
   executor.dismiss();
 }
 
-/// The loop of the store warp, until the kernel ends.
+/// The loop of the store warp, until the kernel ends: it takes part in compiled runs, and where a body calls it in others.
 template <class List>
 [[gnu::noinline]] __device__ void serve_store_warp(const DeviceState& dev) {
   for (std::uint32_t runs = 0;; ++runs) {
     // No time limit: a runtime without a compiled run is not at fault. Acquire, block scope: pairs with the arrivals in
-    // control_compiled_run() and GpuExecutor::dismiss(); covers what init_roles() wrote, `run` and `kernel_ends`.
+    // control_compiled_run(), GpuExecutor::dismiss() and Stages::call_store_warp(); covers what init_roles() wrote, `run`,
+    // `kernel_ends` and `beside`.
     for (std::uint32_t spins = 0; !ptx::mbarrier_test(roles_shared().begin, runs & 1); ++spins) ThreadPlatform::pause(spins);
     if (roles_shared().kernel_ends) return;
-    serve_compiled_run<List>(dev);
+    const bool called = roles_shared().beside != nullptr;
+    __syncwarp();  // all lanes have read it before one takes the call
+    if (called) List::serve_beside(WarpLanes{});
+    else serve_compiled_run<List>(dev);
   }
 }
 

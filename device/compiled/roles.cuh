@@ -97,7 +97,8 @@ struct RolesShared {
   std::uint64_t handoff_empty[kHandoffs];  // store -> compute: the place is read
   std::uint64_t page_full[kMostPages];     // load -> compute: the page is filled
   std::uint64_t page_empty[kMostPages];    // compute -> load: the page is read
-  std::uint64_t begin;                     // control -> load, store: a run begins, or the kernel ends
+  std::uint64_t begin;                     // control -> store: a run begins, or the kernel ends; compute -> store: a call
+  void* beside;                            // of that call, see TaskList::serve_beside(); null: no call. Before `begin`
   std::uint64_t left;                      // load, store -> control: these roles access nothing of the run any more
   std::uint32_t announced;                 // number of commands given; by the control role, atomic
   std::uint32_t stop_loading;              // 1: the load role leaves; by the control role, atomic

@@ -43,6 +43,15 @@ __device__ __forceinline__ void multiply_by_mma(Block& block, const ProductRecor
 
 #if FLYWHEEL_HAS_WGMMA
 
+/// All lanes of a warp: starts to bring a product's record and its tensor maps near, all lines of them at once. Read as they
+/// are needed they would come one after the other, and from memory at that: the operands have swept them out of L2.
+__device__ __forceinline__ void prefetch_record(const ProductRecord& product, std::uint32_t lane) {
+  const auto* const record = reinterpret_cast<const unsigned char*>(&product);
+  if (lane < sizeof(product) / 128) ptx::prefetch_to_l1(record + lane * 128);
+  if (lane == 30) ptx::prefetch_tensor_map(product.left_map);
+  if (lane == 31) ptx::prefetch_tensor_map(product.right_map);
+}
+
 /// All compute warps: the sums of the part whose steps come next.
 template <int kColumns>
 __device__ __forceinline__ void multiply_part(Stages<kColumns>& stages, std::uint32_t steps, int warp, int lane,
@@ -84,7 +93,7 @@ __device__ __forceinline__ bool multiply_by_wgmma(Block& block, const ProductRec
       return false;
     }
   }
-  stages.follow();
+  if (block.leader()) stages.call_store_warp();
   // No memory order, which sync() has given: the lanes of a warp rejoin, because products are for whole warps.
   __syncwarp();
   bool is_part = false;
@@ -151,13 +160,9 @@ __device__ __forceinline__ void add_piece(Block& block, const ProductRecord& pro
   constexpr int kSums = kColumns / 2 < 16 ? kColumns / 2 : 16, kAll = kColumns / 2;
   float sums[kSums] = {}, seconds[kSums] = {};
   const bool joins = kColumns > 16 && product.has_second();
-#pragma unroll 4
-  for (std::uint32_t split = 0; split < product.splits; ++split) {
-    const FourSums* const from =
-        partials_of<kAll>(product, place.tile, split, block.rank()) + piece * (kSums / 4) * kComputeThreads;
-    add_partials(sums, from);
-    if (joins) add_partials(seconds, from + kAll / 8 * kComputeThreads);
-  }
+  const FourSums* const from = partials_of<kAll>(product, place.tile, 0, block.rank()) + piece * (kSums / 4) * kComputeThreads;
+  add_parts_of<kAll>(sums, from, product.splits);
+  if (joins) add_parts_of<kAll>(seconds, from + kAll / 8 * kComputeThreads, product.splits);
   if constexpr (kColumns == 16) {
     join_sums(product, epilogue, sums);
   } else if constexpr (HasJoin<Epilogue>) {
@@ -167,17 +172,23 @@ __device__ __forceinline__ void add_piece(Block& block, const ProductRecord& pro
   place.column += piece * kStoredColumns;
   place.split = 0;
   const auto columns = static_cast<int>(product.out_columns() / product.pieces());
-  store_values(product, place, epilogue, sums, columns, turned, block.warp(), block.lane());
+  if constexpr (kSums == 16)
+    if (product.has_vectors) return store_vectors(product, place, epilogue, sums, columns, block.warp(), block.lane());
+  if (product.has_turned_vectors) store_turned(product, place, epilogue, sums, columns, turned, block.warp(), block.lane());
+  else store_each(product, place, epilogue, sums, columns, turned, block.warp(), block.lane());
 }
 
 /// All compute threads, once the task has stored a part of a tile: if that came last, adds the parts up. Tasks behind those
 /// that multiply would begin a level of the graph later. In a function of its own: inlined, other bodies of the kernel were
 /// slower (64 texts 3%, see tuning.md). It has a block and an epilogue of its own, so that the caller's stay in registers.
 template <int kColumns, class List, class Epilogue>
-[[gnu::noinline]] __device__ void add_if_last(GpuBlock<List> block, const ProductRecord& product, std::uint32_t task,
+[[gnu::noinline]] __device__ void add_if_last(GpuBlock<List> block, const ProductRecord& shared_product, std::uint32_t task,
                                               Epilogue epilogue) {
   if (block.scratch_bytes() < kAllTurnedBytes) return;  // the task has failed for want of scratch memory
-  const TilePlace place = product.place(task);          // tasks of split tiles have a part each
+  // A copy, of which what is used lies in registers: as far as the compiler knows, what is stored below might be the record,
+  // which it would then read again for each value.
+  const ProductRecord product = shared_product;
+  const TilePlace place = product.place(task);  // tasks of split tiles have a part each
   if (!product.is_live(place) || !is_last_part(block, product, place)) return;
   unsigned char* const turned = block.used_scratch() + block.warp() * kTurnedBytes;
   FLYWHEEL_ROLLED
@@ -255,6 +266,9 @@ __device__ __forceinline__ void drop_prefetched_product([[maybe_unused]] GpuBloc
 template <class List, class Epilogue>
 __device__ __forceinline__ void multiply_in_kernel(GpuBlock<List>& block, const ProductRecord& product, std::uint32_t task,
                                                    const Epilogue& epilogue) {
+#if FLYWHEEL_HAS_WGMMA
+  if (block.warp() == 1) prefetch_record(product, static_cast<std::uint32_t>(block.lane()));
+#endif
   multiply<true>(block, product, task, epilogue);
 }
 /// Collective. The same in a function of its own.

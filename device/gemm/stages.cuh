@@ -1,44 +1,14 @@
 // The boxes of a matrix product in shared memory: a ring of stages that tensor copies fill and warpgroups read. gemm.cuh
 // includes it.
 //
-// No warp is there to fill stages alone: the last of the eight warps that has read a stage starts the copies into it. The steps
-// of all parts of a task follow each other, so the first stages of a part fill while the values of the part before are stored.
+// The first compute warp fills the stages once; from then on the store warp does, which has nothing else to do in dynamic and
+// phased runs. So no warp that multiplies waits for copies to be started. The steps of all parts of a task follow each other:
+// the first stages of a part fill while the values of the part before are stored.
 #pragma once
 
-#include "../../runtime/gemm/product_record.hpp"
-#include "../collectives.cuh"
-#include "tile_sums.cuh"
-#include "wgmma.cuh"
+#include "stage_copies.cuh"
 
 namespace flywheel::detail {
-
-inline constexpr std::uint32_t kFewestStages = 2;  // a stage is free when the products of the next one are under way
-inline constexpr std::uint32_t kMostStages = 10;
-inline constexpr std::uint32_t kStageAlign = 1024;                     // of a box, see wgmma.cuh
-inline constexpr std::uint32_t kRowBytes = kTileDepth * sizeof(Bf16);  // of a box
-inline constexpr std::uint32_t kLeftBoxBytes = kTileRows * kRowBytes;
-
-template <int kColumns>
-constexpr std::uint32_t kStageBytes = (kTileRows + kColumns) * kRowBytes;
-
-/// What lies behind the stages. In front of them lies the memory through which C is stored value by value, kAllTurnedBytes.
-struct StageMarks {
-  std::uint64_t full[kMostStages];
-  std::uint32_t read[kMostStages];  // warps that have read the stage; back at 0 after the eighth
-  TilePlace places[kMostPartsEach];
-};
-inline constexpr std::uint32_t kAllTurnedBytes = kComputeWarps * kTurnedBytes;
-inline constexpr std::uint32_t kBesideStages = kAllTurnedBytes + sizeof(StageMarks) + kStageAlign - 16;
-
-/// The stages that fit in `bytes` of scratch memory at any address.
-template <int kColumns>
-__host__ __device__ constexpr std::uint32_t stages_in(std::uint32_t bytes) {
-  const std::uint32_t fit = bytes > kBesideStages ? (bytes - kBesideStages) / kStageBytes<kColumns> : 0;
-  return fit < kMostStages ? fit : kMostStages;
-}
-template <int kColumns>
-constexpr bool kFewestFit = stages_in<kColumns>(least_scratch(kColumns)) >= kFewestStages;
-static_assert(kFewestFit<256> && kFewestFit<128> && kFewestFit<64> && kFewestFit<16>);
 
 #if FLYWHEEL_HAS_WGMMA
 
@@ -60,9 +30,7 @@ class Stages {
         turned_(memory + (0u - ptx::shared_address(memory)) % kStageAlign),
         boxes_(turned_ + kAllTurnedBytes),
         marks_(*reinterpret_cast<StageMarks*>(boxes_ + count * kStageBytes<kColumns>)),
-        count_(count),
-        stage_bytes_((product.left_box_rows + kColumns) * kRowBytes),
-        has_second_(product.has_second()) {}
+        count_(count) {}
 
   /// The first warp of the block: finds the task's parts, and starts the copies of the first steps. Other warps follow() after
   /// a sync().
@@ -100,10 +68,15 @@ class Stages {
     }
     end();
   }
-  /// Each thread, once begin() or prefetch() is known to it.
-  __device__ void follow() {
-    fill_steps_ = place(0).steps;
-    for (std::uint32_t stage = 0; stage < count_ && fill_steps_; ++stage) advance_fill();
+  /// One thread, when all know what begin() or prefetch() has begun: calls the store warp, if there are more steps than stages.
+  __device__ void call_store_warp() {
+    std::uint32_t steps = 0;
+    for (std::uint32_t part = 0; part < product_.parts_each && steps <= count_; ++part) steps += place(part).steps;
+    if (steps <= count_) return;
+    marks_.call = {&product_, boxes_, count_, kColumns};
+    roles_shared().beside = &marks_;
+    // Release, block scope: pairs with serve_store_warp(); covers the call, and what this thread has acquired.
+    ptx::mbarrier_arrive(roles_shared().begin);
   }
 
   /// Part j of the task; it has no steps if there is none.
@@ -122,13 +95,11 @@ class Stages {
     now_ = 0;
     parity_ ^= 1;
   }
-  /// A warp has read the oldest stage. The last of the eight fills it again, if there are more steps.
+  /// A warp has read the oldest stage: its products have ended.
   __device__ void release(int lane) {
-    if (fill_steps_) {
-      if (lane == 0 && ptx::is_last_of_eight(marks_.read[oldest_])) fill(oldest_, fill_part_, fill_step_, Operands::both);
-      advance_fill();
-      __syncwarp();  // orders no memory: products are for whole warps
-    }
+    // Release, block scope: pairs with fill_rest().
+    if (lane == 0) ptx::mbarrier_arrive(marks_.empty[oldest_]);
+    __syncwarp();  // orders no memory: products are for whole warps
     if (++oldest_ == count_) oldest_ = 0;
   }
 
@@ -140,11 +111,13 @@ class Stages {
   /// Thread 0, when no thread uses the stages any more: they are plain scratch memory again. No order: a sync() lies before it,
   /// and another at the end of the body.
   __device__ void end() {
-    for (std::uint32_t s = 0; s < count_; ++s) ptx::mbarrier_invalidate(marks_.full[s]);
+    for (std::uint32_t s = 0; s < count_; ++s) {
+      ptx::mbarrier_invalidate(marks_.full[s]);
+      ptx::mbarrier_invalidate(marks_.empty[s]);
+    }
   }
 
  private:
-  enum class Operands { both, constant, other };
   /// A step of a task's part.
   struct Step {
     std::uint32_t part, step;
@@ -156,7 +129,7 @@ class Stages {
     // No order of their own: a sync() after this call orders them for the threads, publish_mbarriers() for the copies.
     if (own < count_) {
       ptx::mbarrier_init(marks_.full[own], 1);
-      marks_.read[own] = 0;
+      ptx::mbarrier_init(marks_.empty[own], kComputeWarps);
     }
     ptx::publish_mbarriers();
     __syncwarp();
@@ -176,7 +149,7 @@ class Stages {
     // after what used the scratch memory before, see the sync() at the end of each body.
     ptx::fence_global_for_bulk_copies();
     ptx::fence_shared_for_bulk_copies();
-    fill(own, mine.part, mine.step, which);
+    StageCopies(product_, marks_, boxes_, kColumns).fill(own, mine.part, mine.step, which);
   }
   /// A part for each lane of a warp; those that count come first.
   __device__ void find_parts(std::uint32_t task, std::uint32_t lane) {
@@ -192,42 +165,14 @@ class Stages {
     if (live) marks_.places[__popc(before)] = found;
     if (lane < each && lane >= static_cast<std::uint32_t>(__popc(all))) marks_.places[lane] = {};
   }
-  __device__ void fill(std::uint32_t stage, std::uint32_t part, std::uint32_t step, Operands which) const {
-    const TilePlace& from = place(part);
-    unsigned char* const box = boxes_ + stage * kStageBytes<kColumns>;
-    const std::uint32_t x = (from.first_step + step) * kTileDepth;
-    const bool left = which == Operands::both || (which == Operands::constant) == (product_.transposed != 0);
-    const bool right = which == Operands::both || !left;
-    const std::uint32_t left_bytes = product_.left_box_rows * kRowBytes;
-    const std::uint32_t bytes = (left ? left_bytes : 0) + (right ? stage_bytes_ - left_bytes : 0);
-    // Release, block scope, as the copies' complete_tx: pairs with wait(). is_last_of_eight() has ordered the reads before it.
-    // What is copied ahead is expected without the phase's arrival, which comes with the rest.
-    if (which == Operands::constant) ptx::expect_more_bytes(marks_.full[stage], bytes);
-    else ptx::expect_bytes(marks_.full[stage], bytes);
-    if (left) ptx::tensor_copy(box, product_.left_map, x, from.row, marks_.full[stage]);
-    if (!right) return;
-    ptx::tensor_copy(box + kLeftBoxBytes, product_.right_map, x, from.column, marks_.full[stage]);
-    if (has_second_)
-      ptx::tensor_copy(box + kLeftBoxBytes + kColumns / 2 * kRowBytes, product_.second_map, x, from.column, marks_.full[stage]);
-  }
-  __device__ void advance_fill() {
-    if (++fill_step_ < fill_steps_) return;
-    fill_step_ = 0;
-    ++fill_part_;
-    fill_steps_ = fill_part_ < product_.parts_each ? place(fill_part_).steps : 0;
-  }
 
   const ProductRecord& product_;
   unsigned char* turned_;
   unsigned char* boxes_;
   StageMarks& marks_;
   std::uint32_t count_;
-  std::uint32_t stage_bytes_;  // that copies bring to each
-  bool has_second_;
   std::uint32_t now_ = 0, parity_ = 0;
   std::uint32_t oldest_ = 0;
-  // The step that is filled next: of which part, which one, and how many that has; 0 once all are under way.
-  std::uint32_t fill_part_ = 0, fill_step_ = 0, fill_steps_ = 0;
 };
 
 #endif

@@ -95,6 +95,58 @@ __device__ __forceinline__ void store_vectors(const ProductRecord& product, cons
   }
 }
 
+/// What the epilogue makes of values that stand one above the other in a tile whose rows are columns of C, packed for one
+/// store.
+template <class Value, class Epilogue>
+__device__ __forceinline__ void pack_turned(const Epilogue& epilogue, const float* values, std::uint32_t column,
+                                            std::uint32_t first_row, std::uint32_t c_row, std::uint32_t c_column, bool is_first,
+                                            std::uint32_t (&words)[4]) {
+  constexpr std::uint32_t kCount = 16 / sizeof(Value);
+  float made[kCount];
+#pragma unroll
+  for (std::uint32_t k = 0; k < kCount; ++k) {
+    const float value = values[turned_at(first_row + k, column)];
+    made[k] = is_first ? epilogue(value, static_cast<int>(c_row), static_cast<int>(c_column + k)) : value;
+  }
+#pragma unroll
+  for (std::uint32_t w = 0; w < 4; ++w)
+    if constexpr (sizeof(Value) == sizeof(float)) words[w] = std::bit_cast<std::uint32_t>(made[w]);
+    else words[w] = ptx::bf16_pair(made[2 * w], made[2 * w + 1]);
+}
+
+/// All lanes of a warp: stores the first `columns` columns of a tile whose rows are columns of C, 16 bytes of each lane, which
+/// are 8 values of bf16 or 4 floats: product.has_turned_vectors. `turned`: as in store_each(). The sums are used up.
+template <class Value, class Epilogue, int kSums>
+__device__ __forceinline__ void store_turned_as(const ProductRecord& product, const TilePlace& tile, const Epilogue& epilogue,
+                                                float (&sums)[kSums], int columns, unsigned char* turned, int warp, int lane) {
+  constexpr std::uint32_t kEach = 16 / sizeof(Value), kPieces = kWarpRows / kEach;
+  constexpr int kGroups = kSums / 4 < 4 ? kSums / 4 : 4;
+  auto* const values = reinterpret_cast<float*>(turned);
+  FLYWHEEL_ROLLED
+  for (int q = 0; q < columns / 8; q += kGroups) {
+    turn_sums<kGroups>(values, sums, lane);
+    const std::uint32_t first_row = tile.row + kWarpRows * warp, first_column = tile.column + 8 * q;
+#pragma unroll
+    for (std::uint32_t i = lane; i < 8 * kGroups * kPieces; i += 32) {
+      const std::uint32_t column = i / kPieces, row = i % kPieces * kEach;
+      const std::uint32_t c_row = first_column + column, c_column = first_row + row;
+      const bool is_of_tile = 8 * q + static_cast<int>(column) < columns;
+      if (!is_of_tile || c_column >= product.left.rows || c_row >= product.right.rows) continue;
+      std::uint32_t words[4];
+      pack_turned<Value>(epilogue, values, column, row, c_row, c_column, tile.split == 0, words);
+      ptx::store_vector<16>(static_cast<Value*>(product.out) + product.place_of(tile.split, c_row, c_column), words);
+    }
+    __syncwarp();  // orders what the lanes have read before the next chunk is written
+    move_down<4 * kGroups>(sums);
+  }
+}
+template <class Epilogue, int kSums>
+__device__ __forceinline__ void store_turned(const ProductRecord& product, const TilePlace& tile, const Epilogue& epilogue,
+                                             float (&sums)[kSums], int columns, unsigned char* turned, int warp, int lane) {
+  if (product.floats) store_turned_as<float>(product, tile, epilogue, sums, columns, turned, warp, lane);
+  else store_turned_as<Bf16>(product, tile, epilogue, sums, columns, turned, warp, lane);
+}
+
 /// All lanes of a warp: stores the first `columns` columns of a tile, whatever C is like; by vectors where the epilogue has
 /// join(): its products do not store by copies. `turned`: kTurnedBytes of shared memory of the warp's own. The sums are used
 /// up.

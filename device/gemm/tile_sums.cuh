@@ -1,8 +1,10 @@
-// The sums of a tile in registers, and what becomes of them. stages.cuh and tile_store.cuh include it.
+// The sums of a tile in registers, and what becomes of them. stage_copies.cuh and tile_store.cuh include it.
 //
 // A warp has 16 rows of the tile and all its columns: value 4 j + 2 h + i of a thread is row lane / 4 + 8 h, column
 // 8 j + 2 (lane % 4) + i. Tensor cores give them so, by wgmma and by mma.
 #pragma once
+
+#include <bit>
 
 #include "../../runtime/gemm/gemm.hpp"
 #include "../collectives.cuh"
@@ -50,6 +52,19 @@ __device__ __forceinline__ std::uint32_t turned_at(std::uint32_t row, std::uint3
   return row * kTurnedColumns + (column ^ row % 4 * 8);
 }
 
+/// All lanes of a warp: puts the first sums of each, kGroups groups of 8 columns, where the others find them.
+template <int kGroups, int kSums>
+__device__ __forceinline__ void turn_sums(float* values, const float (&sums)[kSums], int lane) {
+#pragma unroll
+  for (int g = 0; g < kGroups; ++g)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const std::uint32_t at = turned_at(lane / 4 + 8 * half, 8 * g + lane % 4 * 2);
+      *reinterpret_cast<TwoSums*>(values + at) = {sums[4 * g + 2 * half], sums[4 * g + 2 * half + 1]};
+    }
+  __syncwarp();  // orders what the lanes wrote before what others read
+}
+
 /// All lanes of a warp: stores the first `columns` columns of any tile value by value, such that neighbouring lanes have
 /// neighbours in a row of C. `turned`: kTurnedBytes of shared memory of the warp's own. The sums are used up.
 template <class Epilogue, int kSums>
@@ -59,14 +74,7 @@ __device__ __forceinline__ void store_each(const ProductRecord& product, const T
   auto* const values = reinterpret_cast<float*>(turned);
   FLYWHEEL_ROLLED
   for (int q = 0; q < columns / 8; q += kGroups) {
-#pragma unroll
-    for (int g = 0; g < kGroups; ++g)
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const std::uint32_t at = turned_at(lane / 4 + 8 * half, 8 * g + lane % 4 * 2);
-        *reinterpret_cast<TwoSums*>(values + at) = {sums[4 * g + 2 * half], sums[4 * g + 2 * half + 1]};
-      }
-    __syncwarp();  // orders what the lanes wrote before what others read
+    turn_sums<kGroups>(values, sums, lane);
     const std::uint32_t first_row = tile.row + kWarpRows * warp, first_column = tile.column + 8 * q;
     FLYWHEEL_ROLLED
     for (std::uint32_t i = lane; i < kWarpRows * kGroups * 8; i += 32) {
@@ -99,13 +107,30 @@ __device__ __forceinline__ void store_partials(FourSums* to, const float (&sums)
   for (int q = 0; q < kSums / 4; ++q)
     to[q * kComputeThreads] = {sums[4 * q], sums[4 * q + 1], sums[4 * q + 2], sums[4 * q + 3]};
 }
-template <int kSums>
-__device__ __forceinline__ void add_partials(float (&sums)[kSums], const FourSums* from) {
+/// sums += those of all parts, in their order. `from`: of the first part, of a tile of which a thread has kAll sums. Some parts
+/// are read at once: a trip to L2 for each would take longer than all else.
+template <int kAll, int kSums>
+__device__ __forceinline__ void add_parts_of(float (&sums)[kSums], const FourSums* from, std::uint32_t parts) {
+  constexpr std::uint32_t kAtOnce = 4;
+  constexpr std::size_t kApart = std::size_t{kAll} / 4 * kComputeThreads;
+  FLYWHEEL_ROLLED
+  for (std::uint32_t part = 0; part < parts; part += kAtOnce) {
+    uint4 more[kAtOnce][kSums / 4];
 #pragma unroll
-  for (int q = 0; q < kSums / 4; ++q) {
-    const FourSums more = from[q * kComputeThreads];
+    for (std::uint32_t i = 0; i < kAtOnce; ++i)
 #pragma unroll
-    for (int i = 0; i < 4; ++i) sums[4 * q + i] += more.at[i];
+      for (int q = 0; q < kSums / 4; ++q) {
+        const std::uint32_t there = part + i < parts ? part + i : parts - 1;  // a load without a condition goes out at once
+        more[i][q] = __ldcg(reinterpret_cast<const uint4*>(from + there * kApart + q * kComputeThreads));
+      }
+#pragma unroll
+    for (std::uint32_t i = 0; i < kAtOnce; ++i)
+#pragma unroll
+      for (int q = 0; q < kSums / 4; ++q) {
+        const auto four = std::bit_cast<FourSums>(more[i][q]);
+#pragma unroll
+        for (int k = 0; k < 4; ++k) sums[4 * q + k] += part + i < parts ? four.at[k] : 0.f;
+      }
   }
 }
 

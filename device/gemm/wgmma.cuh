@@ -18,6 +18,10 @@
 
 namespace flywheel::detail::ptx {
 
+/// Starts to bring a tensor map near.
+__device__ __forceinline__ void prefetch_tensor_map(const void* map) {
+  asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
+}
 /// Makes a tensor map in global memory that the host has written known to this thread's later tensor copies. Acquire at device
 /// scope from the generic proxy to the tensormap proxy; pairs with the host's copy of the map, which has ended before the task
 /// was submitted.
@@ -25,14 +29,20 @@ __device__ __forceinline__ void acquire_tensor_map(const void* map) {
   asm volatile("fence.proxy.tensormap::generic.acquire.gpu [%0], 128;" ::"l"(map) : "memory");
 }
 
+/// What L2 does with a line when it needs room: gives it up like any other, or first. The words that createpolicy.fractional.L2
+/// makes for all of an access, as CUTLASS has them (cute::TMA::CacheHintSm90).
+inline constexpr std::uint64_t kEvictNormal = 0x1000000000000000, kEvictFirst = 0x12f0000000000000;
+
 /// Starts the copy of a box of a matrix to shared memory: values from `x` on of the rows from `y` on. What lies outside of the
-/// matrix comes as zeros. complete_tx on the barrier is a release at block scope, as in bulk_copy().
+/// matrix comes as zeros. complete_tx on the barrier is a release at block scope, as in bulk_copy(). `policy`: one of the
+/// above.
 __device__ __forceinline__ void tensor_copy(void* to_shared, const void* map, std::uint32_t x, std::uint32_t y,
-                                            std::uint64_t& barrier) {
-  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" ::"r"(
-                   shared_address(to_shared)),
-               "l"(map), "r"(x), "r"(y), "r"(shared_address(&barrier))
-               : "memory");
+                                            std::uint64_t& barrier, std::uint64_t policy) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1, {%2, %3}], [%4], "
+      "%5;" ::"r"(shared_address(to_shared)),
+      "l"(map), "r"(x), "r"(y), "r"(shared_address(&barrier)), "l"(policy)
+      : "memory");
 }
 
 /// Bytes that are to land in the current phase of a barrier, beside those that its arrival expects. Relaxed, block scope: pairs
@@ -70,14 +80,6 @@ __device__ __forceinline__ void wait_stored_boxes() {
 }
 /// Waits until all of this thread's copies are in memory, where this thread sees them.
 __device__ __forceinline__ void wait_stored_all() { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
-
-/// One arrival of eight at a counter in shared memory; true for the last. Acquire and release at block scope: pairs with
-/// itself, so that the last warp's copies come after what all eight have read.
-__device__ __forceinline__ bool is_last_of_eight(std::uint32_t& counter) {
-  std::uint32_t before;
-  asm volatile("atom.acq_rel.cta.shared::cta.inc.u32 %0, [%1], 7;" : "=r"(before) : "r"(shared_address(&counter)) : "memory");
-  return before == 7;
-}
 
 /// The matrix descriptor of a box with lines of 128 bytes: its address, 1024 bytes from one group of 8 lines to the next, and
 /// the 128-byte swizzle. The next 16 values of the lines are 32 bytes on, kDescriptorStep.

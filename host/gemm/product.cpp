@@ -138,6 +138,9 @@ void Product::map_stores(const Engine& engine) {
   record_.has_vectors = !record_.transposed && record_.out_columns() % kStoredColumns == 0 &&
                         is_whole(record_.out_pitch * value_bytes) && is_whole(record_.right.rows * value_bytes) &&
                         is_whole(reinterpret_cast<std::uintptr_t>(record_.out));
+  record_.has_turned_vectors = record_.transposed && !record_.adds && is_whole(record_.out_pitch * value_bytes) &&
+                               is_whole(record_.left.rows * value_bytes) &&
+                               is_whole(reinterpret_cast<std::uintptr_t>(record_.out));
   if (!record_.has_vectors || record_.has_second() || record_.leaves_parts || record_.out_columns() * value_bytes < kStoredLine)
     return;
   record_.has_out_map = engine.map_matrix(

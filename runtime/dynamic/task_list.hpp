@@ -98,6 +98,12 @@ concept LooksAhead = requires(const Task& task, const Lanes& lanes) {
   task.look_ahead(lanes);
 };
 
+/// Whether a task type has serve_beside().
+template <class Task, class Lanes>
+concept HasServeBeside = requires(const Lanes& lanes) {
+  Task::serve_beside(lanes);
+};
+
 /// Whether a task type has prefetch() and drop_prefetched().
 template <class Task, class Block>
 concept Prefetches = requires(const Task& task, Block& block) {
@@ -220,6 +226,19 @@ struct TaskList {
         if (record.header.type == index_of<Task>()) reinterpret_cast<const Task*>(record.args)->look_ahead(lanes);
     };
     (of_type(std::type_identity<Tasks>{}), ...);
+  }
+  /// Dynamic and phased runs on a GPU: the store warp, where a body has called it. Types that have serve_beside(lanes) have the
+  /// same one.
+  template <class Lanes>
+  FLYWHEEL_TASK static void serve_beside(const Lanes& lanes) {
+    bool done = false;
+    const auto by_type = [&]<class Task>(std::type_identity<Task>) {
+      if constexpr (HasServeBeside<Task, Lanes>) {
+        if (!done) Task::serve_beside(lanes);
+        done = true;
+      }
+    };
+    (by_type(std::type_identity<Tasks>{}), ...);
   }
   /// Phased runs on a GPU whose phases are read ahead: a warp, in front of the boundary before the task's phase. A type may
   /// have prefetch(block), which begins copies to scratch memory of what no task writes, and says whether it has; if so the

@@ -187,6 +187,11 @@ struct Gemm {
   FLYWHEEL_TASK void look_ahead(const Lanes& lanes) const {
     look_ahead_of_product(lanes, *product);  // device/gemm/gemm.cuh
   }
+  /// On a GPU, the store warp: starts the copies of the steps beside the body.
+  template <class Lanes>
+  FLYWHEEL_TASK static void serve_beside(const Lanes& lanes) {
+    fill_stages_beside(lanes);  // device/gemm/stages.cuh
+  }
 };
 
 }  // namespace flywheel

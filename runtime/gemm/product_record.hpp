@@ -64,13 +64,14 @@ struct alignas(128) ProductRecord {
   std::uint32_t floats;         // 1: `out` holds float, 0: Bf16
   std::uint32_t transposed;     // 1: rows of a tile are columns of C
   std::uint32_t has_vectors;    // 1: rows of C begin and end at multiples of 16 bytes, and tiles have multiples of 32 columns
-  std::uint32_t has_out_map;    // 1: tensor copies can store C
-  std::uint32_t adds;           // 1: C, which holds floats, is added to
-  std::uint32_t constant_b;     // 1: no task writes B
-  std::uint32_t stores_rows;    // 1: parts are left of tiles of which a task has one, and bulk copies can store rows of C
-  std::uint32_t leaves_parts;   // 1: C is `splits` matrices of floats behind each other, one of the sums of each part
-  std::uint32_t left_box_rows;  // of `left` that a tensor copy brings: fewer than kTileRows if it has fewer
-  const std::uint32_t* live_rows;  // of A, that count; null: all do
+  std::uint32_t has_turned_vectors;  // 1: the same of a tile whose rows are columns of C, with any columns
+  std::uint32_t has_out_map;         // 1: tensor copies can store C
+  std::uint32_t adds;                // 1: C, which holds floats, is added to
+  std::uint32_t constant_b;          // 1: no task writes B
+  std::uint32_t stores_rows;         // 1: parts are left of tiles of which a task has one, and bulk copies can store rows of C
+  std::uint32_t leaves_parts;        // 1: C is `splits` matrices of floats behind each other, one of the sums of each part
+  std::uint32_t left_box_rows;       // of `left` that a tensor copy brings: fewer than kTileRows if it has fewer
+  const std::uint32_t* live_rows;    // of A, that count; null: all do
 
   /// Whether a tile has a row of A that counts.
   FLYWHEEL_TASK bool is_live(const TilePlace& place) const {

@@ -70,7 +70,8 @@ struct PollerBuffer {
   std::uint32_t packed[kSeveralWords + 1];  // of a poll for some or many, entry after entry, see PackedMessage
   Message message;                          // that is handled
   std::uint64_t roots[kManyMessages];
-  FollowedRuns followed;        // by the run whose message is handled
+  std::uint64_t held;     // the item for the direct slot, which is claimed, behind what all lanes spread; or kEmptyMailbox
+  FollowedRuns followed;  // by the run whose message is handled
   SingleFollower followers[4];  // of the messages of a poll for some
   std::uint32_t spread_from;    // of the run of `message`: its first root that all lanes spread, or one of the above
   AnnouncerState announcer;

@@ -8,12 +8,18 @@
 namespace flywheel::detail {
 
 /// Of a run with several roots: the worker beside the poller is not among those to whom publish_roots() delivers. 1 if it gets
-/// the first one. Out of line: the poller keeps its registers.
+/// the first one; with `held`, behind those that all lanes spread. Out of line: the poller keeps its registers.
 template <class P>
-FLYWHEEL_COLD std::uint32_t offer_first_root(const DeviceState& dev, DirectSlot& direct_slot, const Message& message) {
+FLYWHEEL_COLD std::uint32_t offer_first_root(const DeviceState& dev, DirectSlot& direct_slot, const Message& message,
+                                             std::uint64_t* held) {
   const RunConstants& run = message.run;
+  if (held) *held = kEmptyMailbox;
   if (run.root_count < 2 || !(run.flags & kRootsUniform)) return 0;
-  return offer_directly<P>(direct_slot, RootList::of(run).item(dev, 0), run, message);
+  const std::uint64_t item = RootList::of(run).item(dev, 0);
+  if (!held) return offer_directly<P>(direct_slot, item, run, message);
+  if (!claim_directly<P>(direct_slot, run)) return 0;
+  *held = item;
+  return 1;
 }
 
 /// Handles messages, on one thread. The line of a submitted run is open, and the record that came with it is stored.
@@ -25,6 +31,7 @@ class MessageHandler {
       : dev_(dev),
         direct_slot_(direct_slot),
         followed_(buffer.followed),
+        held_(buffer.held),
         spread_from_(buffer.spread_from),
         announcer_(dev, buffer.announcer) {}
 
@@ -113,8 +120,9 @@ class MessageHandler {
     } else if (has_inline_root) {
       publish_items<P>(dev_, dev_.workers, 1, constants.priority, &root);
     } else {
-      const std::uint32_t first = offer_first_root<P>(dev_, direct_slot_, message);
-      if (kLeaves && has_spread_roots(message.run)) spread_from_ = first;
+      const bool leaves = kLeaves && has_spread_roots(message.run);
+      const std::uint32_t first = offer_first_root<P>(dev_, direct_slot_, message, leaves ? &held_ : nullptr);
+      if (leaves) spread_from_ = first;
       else publish_roots<P>(dev_, dev_.workers, message.run, first);
     }
   }
@@ -123,9 +131,14 @@ class MessageHandler {
   template <bool kLeaves>
   FLYWHEEL_TASK void call_all(RunState& run, const RunConstants& constants) {
     announcer_.announce(run, constants.slot);
-    if (claim_direct_slot<P>(direct_slot_)) deliver_directly<P>(direct_slot_, kWakeUpItem, false);
-    if (kLeaves) spread_from_ = PollerBuffer::kSpreadWakeUp;
-    else wake_idle<P>(dev_, dev_.workers);
+    const bool claimed = claim_direct_slot<P>(direct_slot_);
+    if (kLeaves) {
+      held_ = claimed ? kWakeUpItem : kEmptyMailbox;
+      spread_from_ = PollerBuffer::kSpreadWakeUp;
+    } else {
+      if (claimed) deliver_directly<P>(direct_slot_, kWakeUpItem, false);
+      wake_idle<P>(dev_, dev_.workers);
+    }
   }
 
   /// Copies the run's parameters: from the message, or from host memory if they are too long for it. Plain: Inbox::take()
@@ -150,6 +163,7 @@ class MessageHandler {
   const DeviceState& dev_;
   DirectSlot& direct_slot_;
   FollowedRuns& followed_;
+  std::uint64_t& held_;
   std::uint32_t& spread_from_;
   // Of the SM's clock. A trip takes 2,640; one poll in eight that comes too early is the optimum where the host's time varies
   // by some 100 ns.
@@ -258,7 +272,8 @@ class InboxPoller {
     return taken;
   }
 
-  /// Spreads the roots, or the wake-ups, that the leading lane has left to all of them.
+  /// Spreads the roots, or the wake-ups, that the leading lane has left to all of them. The worker of this block gets its own
+  /// behind the others: what its body asks of memory would hold up each trip to L2 of this warp, see dynamic/tuning.md.
   FLYWHEEL_TASK void spread() {
     if constexpr (P::lanes() > 1) {
       const std::uint32_t first = buffer_.spread_from;
@@ -266,7 +281,10 @@ class InboxPoller {
       if (first == PollerBuffer::kSpreadWakeUp) wake_idle_by_lanes<P>(dev_);
       else spread_roots<P>(dev_, buffer_.message.run, first);
       P::converge();  // all lanes have read `spread_from`, and what comes next may be about the same slot
-      if (P::lane() == 0) buffer_.spread_from = PollerBuffer::kNoSpread;
+      if (P::lane() == 0) {
+        buffer_.spread_from = PollerBuffer::kNoSpread;
+        if (buffer_.held != kEmptyMailbox) deliver_directly<typename P::Leader>(direct_slot_, buffer_.held, false);
+      }
       P::converge();
     }
   }

@@ -199,13 +199,19 @@ FLYWHEEL_TASK void deliver_directly(DirectSlot& direct_slot, std::uint64_t item,
   P::block(direct_slot.item).store(item, Order::release);
 }
 
-/// Delivers `item` to the direct slot and returns true if its worker is enrolled. The inbox poller calls it. `run`: a copy of
-/// the message's, in registers on a GPU.
+/// Claims the direct slot for a root of `run`, which deliver_directly() is to follow with. False if its worker is not enrolled.
+/// The inbox poller calls it. `run`: a copy of the message's, in registers on a GPU.
+template <class P>
+FLYWHEEL_TASK bool claim_directly(DirectSlot& direct_slot, const RunConstants& run) {
+  if (!claim_direct_slot<P>(direct_slot)) return false;
+  direct_slot.run = run;
+  return true;
+}
+/// Delivers `item` to the direct slot and returns true if its worker is enrolled. `run`: as in claim_directly().
 template <class P>
 FLYWHEEL_TASK bool offer_directly(DirectSlot& direct_slot, std::uint64_t item, const RunConstants& run,
                                   const Message& message) {
-  if (!claim_direct_slot<P>(direct_slot)) return false;
-  direct_slot.run = run;
+  if (!claim_directly<P>(direct_slot, run)) return false;
   // As what it is aligned to: a message carries it at a multiple of 16 bytes only.
   if (run.flags & kInlineRoot)
     reinterpret_cast<CarriedRecord&>(direct_slot.record) = reinterpret_cast<const CarriedRecord&>(message.carried);
