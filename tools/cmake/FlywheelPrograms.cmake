@@ -26,6 +26,26 @@ function(flywheel_set_architectures target)
   endif()
 endfunction()
 
+# flywheel_bundle_cuda(target): where device code is compiled fast, the target's .cu files are compiled together: nvcc reads what
+# they include three times, and instantiates the kernels that they have in common. CMake 3.25 does so for C++ alone.
+function(flywheel_bundle_cuda target)
+  get_target_property(sources ${target} SOURCES)
+  list(FILTER sources INCLUDE REGEX "\\.cu$")
+  list(LENGTH sources count)
+  if(NOT FLYWHEEL_WITH_CUDA OR NOT FLYWHEEL_FAST_COMPILE OR NOT CMAKE_UNITY_BUILD OR count LESS 2
+     OR target IN_LIST FLYWHEEL_WHOLE_PROGRAMS)  # one of its files takes a minute of its own
+    return()
+  endif()
+  set(text "")
+  foreach(source IN LISTS sources)
+    get_filename_component(path "${source}" ABSOLUTE)
+    string(APPEND text "#include \"${path}\"\n")
+  endforeach()
+  file(CONFIGURE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/${target}_bundle.cu" CONTENT "${text}" @ONLY)
+  set_source_files_properties(${sources} PROPERTIES HEADER_FILE_ONLY ON)
+  target_sources(${target} PRIVATE "${CMAKE_CURRENT_BINARY_DIR}/${target}_bundle.cu")
+endfunction()
+
 # Makes a host-only build compile these .cu files as C++.
 function(flywheel_cuda_sources_as_cxx)
   set(sources ${ARGN})
@@ -41,6 +61,7 @@ function(flywheel_set_up_code target)
   set_target_properties(${target} PROPERTIES CUDA_SEPARABLE_COMPILATION OFF)
   flywheel_set_warnings(${target})
   flywheel_set_architectures(${target})
+  flywheel_bundle_cuda(${target})
   if(FLYWHEEL_STATIC)
     target_compile_options(${target} PRIVATE
       "$<$<COMPILE_LANGUAGE:CXX>:-ffunction-sections;-fdata-sections>"
