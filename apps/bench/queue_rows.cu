@@ -202,7 +202,7 @@ Samples by_counter(double us, int samples) {
   return peer.times(samples, [&] {
     peer.reset_counter();
     queue_kernel<<<static_cast<unsigned>(measure::sm_count()), kWorkThreads, 0, peer.stream.get()>>>(peer.ticks(), peer.done(),
-                                                                                                 peer.next());
+                                                                                                     peer.next());
     launched();
   });
 }

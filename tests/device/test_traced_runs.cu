@@ -19,7 +19,9 @@ struct TracedBench {
 
 }  // namespace
 
-TEST_CASE_METHOD(TracedBench, "traced: random dynamic graphs, one span for each task and pass") { check_traced_graphs(bench, 50); }
+TEST_CASE_METHOD(TracedBench, "traced: random dynamic graphs, one span for each task and pass") {
+  check_traced_graphs(bench, 50);
+}
 TEST_CASE_METHOD(TracedBench, "traced: runs of a chain") { check_traced_followers(bench, 100); }
 TEST_CASE_METHOD(TracedBench, "traced: spawned tasks have their type") { check_traced_spawns(bench); }
 TEST_CASE_METHOD(TracedBench, "traced: phases and their meetings") { check_traced_phases(bench); }

@@ -72,7 +72,9 @@ struct Empty {
   FLYWHEEL_TASK void operator()(Block&) const {}
 };
 
-Runtime start_trees() { return start<TreeTask<Branch<Thread>>, TreeTask<Branch<Warp>>, TreeTask<Wide>, Empty>(on_gpu("error")); }
+Runtime start_trees() {
+  return start<TreeTask<Branch<Thread>>, TreeTask<Branch<Warp>>, TreeTask<Wide>, Empty>(on_gpu("error"));
+}
 
 template <class Who>
 void search(Runtime& rt, Tree<Branch<Who>>& tree, Random& random, int rounds) {
@@ -81,7 +83,7 @@ void search(Runtime& rt, Tree<Branch<Who>>& tree, Random& random, int rounds) {
   const Executable other = rt.load(graph);
   for (int round = 0; round < rounds; ++round) {
     const Branch<Who> root{static_cast<std::uint32_t>(random()), 0, static_cast<std::uint32_t>(pick(random, 0, 12)),
-                         static_cast<std::uint32_t>(pick(random, 0, 3))};
+                           static_cast<std::uint32_t>(pick(random, 0, 3))};
     const std::uint32_t n = pick(random, 0, 1) ? 1 : pick(random, 1, 3000);
     Sum wanted;
     root.add_up(n, wanted);

@@ -52,7 +52,7 @@ void check(Runtime& runtime) {
   CHECK(now[3] == static_cast<T>(~T{0}));
   CHECK(now[4] == 0);
   CHECK(now[5] < 256);
-  CHECK(now[6] == static_cast<T>(~T{0} / 3 * 2));           // odd bits are left
+  CHECK(now[6] == static_cast<T>(~T{0} / 3 * 2));               // odd bits are left
   CHECK(now[5] + now[kPartWords] == 1000 + 4 * kTasks * kSum);  // what was put has come out, but for the last
 }
 
