@@ -39,6 +39,26 @@ function(flywheel_set_up_test target)
   endif()
 endfunction()
 
+# What a test that emulates the GPU's kernel and its precompiled header have in common, see tests/CMakeLists.txt.
+function(flywheel_set_up_emulated target)
+  target_include_directories(${target} BEFORE PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}/support/emulated")
+  target_compile_options(${target} PRIVATE -fno-strict-aliasing -Wno-unknown-pragmas
+                         $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized;-fno-ivopts>)
+endfunction()
+
+# flywheel_add_precompiled(name header...): a target whose precompiled header tests take with REUSE_FROM.
+function(flywheel_add_precompiled name)
+  add_library(${name} OBJECT support/precompiled.cpp)
+  flywheel_set_up_code(${name})
+  target_precompile_headers(${name} PRIVATE ${ARGN})
+  if(FLYWHEEL_CCACHE AND CMAKE_CXX_COMPILER_LAUNCHER STREQUAL FLYWHEEL_CCACHE)
+    # g++ keeps a hash of each header with #pragma once. ccache would take a precompiled header whose text is the same
+    # but for comments and spaces, and then headers would be parsed again; by the headers listed it never does.
+    set_target_properties(${name} PROPERTIES CXX_COMPILER_LAUNCHER
+                          "${CMAKE_COMMAND};-E;env;CCACHE_DEPEND=1;CCACHE_NAMESPACE=precompiled;${FLYWHEEL_CCACHE}")
+  endif()
+endfunction()
+
 # flywheel_bundle(out room name source): the program that the test is a part of, or nothing if it is a program of its own. In a
 # build of everything the plain tests of the room host are one program, and so are those of each app: eight files are compiled
 # together, and so is what they include. ctest starts the program anew for each file, see flywheel_test_command(). A name in an
