@@ -18,7 +18,7 @@ using measure::Samples;
 namespace {
 
 constexpr std::uint32_t kTurns = 1'000;
-constexpr unsigned kThreads = 256;
+constexpr unsigned kTurnThreads = 256;
 
 // Whole numbers: every result is exact.
 __host__ __device__ std::uint32_t there(std::uint32_t x) { return x * 1'664'525u + 1'013'904'223u; }
@@ -78,10 +78,10 @@ class TurnKernels {
  public:
   explicit TurnKernels(std::size_t n) : words_(n), x_(n), y_(n), vectors_(n / 4) { copy(x_.get(), words_.x.data()); }
   void launch() const {
-    const auto blocks = static_cast<unsigned>((vectors_ + kThreads - 1) / kThreads);
+    const auto blocks = static_cast<unsigned>((vectors_ + kTurnThreads - 1) / kTurnThreads);
     for (std::uint32_t turn = 0; turn < kTurns; ++turn) {
-      turn_kernel<there><<<blocks, kThreads, 0, stream_.get()>>>(vectors(x_), vectors(y_), vectors_);
-      turn_kernel<back><<<blocks, kThreads, 0, stream_.get()>>>(vectors(y_), vectors(x_), vectors_);
+      turn_kernel<there><<<blocks, kTurnThreads, 0, stream_.get()>>>(vectors(x_), vectors(y_), vectors_);
+      turn_kernel<back><<<blocks, kTurnThreads, 0, stream_.get()>>>(vectors(y_), vectors(x_), vectors_);
     }
     measure::check_cuda(cudaGetLastError(), "a launch");
   }
@@ -90,13 +90,13 @@ class TurnKernels {
   }
   Samples by_graph(int samples) const {
     const measure::Graph graph;
-    const auto blocks = static_cast<int>((vectors_ + kThreads - 1) / kThreads);
+    const auto blocks = static_cast<int>((vectors_ + kTurnThreads - 1) / kTurnThreads);
     uint4 *x = vectors(x_), *y = vectors(y_);
     std::uint64_t count = vectors_;
     void *to_y[] = {&x, &y, &count}, *to_x[] = {&y, &x, &count};
     cudaGraphNode_t last = nullptr;
     const auto add = [&](const void* kernel, void** arguments) {
-      last = graph.add(kernel, blocks, kThreads, {&last, last ? 1u : 0u}, arguments);
+      last = graph.add(kernel, blocks, kTurnThreads, {&last, last ? 1u : 0u}, arguments);
     };
     for (std::uint32_t turn = 0; turn < kTurns; ++turn) {
       add(reinterpret_cast<const void*>(turn_kernel<there>), to_y);

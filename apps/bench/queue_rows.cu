@@ -21,7 +21,7 @@ using measure::Samples;
 namespace {
 
 constexpr std::uint32_t kTasks = 1'000;
-constexpr unsigned kThreads = 256;
+constexpr unsigned kWorkThreads = 256;
 
 /// What task `number` does: works for so long, and says so. Thread 0 of a block.
 __host__ __device__ void work(std::int64_t ticks, std::uint32_t* done, std::uint32_t number) {
@@ -201,8 +201,8 @@ Samples by_counter(double us, int samples) {
   Peer peer(us);
   return peer.times(samples, [&] {
     peer.reset_counter();
-    queue_kernel<<<static_cast<unsigned>(measure::sm_count()), kThreads, 0, peer.stream.get()>>>(peer.ticks(), peer.done(),
-                                                                                                 peer.next());
+    queue_kernel<<<static_cast<unsigned>(measure::sm_count()), kWorkThreads, 0, peer.stream.get()>>>(peer.ticks(), peer.done(),
+                                                                                                     peer.next());
     launched();
   });
 }
@@ -214,7 +214,7 @@ Samples by_cuda_graph(double us, int samples) {
     std::int64_t ticks = peer.ticks();
     std::uint32_t* done = peer.done();
     void* arguments[] = {&ticks, &done, &i};
-    graph.add(reinterpret_cast<const void*>(work_kernel), 1, kThreads, {}, arguments);
+    graph.add(reinterpret_cast<const void*>(work_kernel), 1, kWorkThreads, {}, arguments);
   }
   const measure::GraphExec exec(graph, peer.stream);
   return peer.times(samples, [&] { exec.launch(peer.stream); });
@@ -227,7 +227,7 @@ Samples by_streams(double us, int samples, std::size_t count) {
   const measure::Event end;
   return peer.times(samples, [&] {
     for (std::uint32_t i = 0; i < kTasks; ++i) {
-      work_kernel<<<1, kThreads, 0, streams[i % count].get()>>>(peer.ticks(), peer.done(), i);
+      work_kernel<<<1, kWorkThreads, 0, streams[i % count].get()>>>(peer.ticks(), peer.done(), i);
       launched();
     }
     for (const measure::Stream& stream : streams) {

@@ -10,7 +10,11 @@
 namespace bench {
 
 using namespace flywheel;
-using namespace measure;
+using measure::Effort;
+using measure::Measurement;
+using measure::microseconds_since;
+using measure::Samples;
+using measure::time_each;
 
 namespace {
 

@@ -15,7 +15,7 @@ namespace ptx = cuda::ptx;
 
 constexpr std::size_t kMebibyte = std::size_t{1} << 20;
 constexpr std::size_t kWeights = 2358 * kMebibyte;  // Llama-3.2-1B in bf16 has 2.472 GB
-constexpr int kByte = 0x5a;
+constexpr int kFill = 0x5a;
 constexpr unsigned kWord = 0x5a5a5a5a;  // what every word of the buffer holds
 
 constexpr int kLoadsInFlight = 8;  // 16-byte loads a thread has under way at once
@@ -180,7 +180,7 @@ void try_bulk_copies(const KernelTimer& timer, const Weights& data, int count, s
 Samples read_hbm(int samples) {
   const KernelTimer timer("limit.read_hbm");
   const Weights data(bytes_to_read());
-  data.fill(kByte, timer.stream());
+  data.fill(kFill, timer.stream());
   std::vector<Samples> tried;
   try_loads(timer, data, samples, tried);
   if (device_attribute(cudaDevAttrComputeCapabilityMajor) >= 9) try_bulk_copies(timer, data, samples, tried);

@@ -8,7 +8,7 @@ namespace measure {
 namespace {
 
 // A flag with cache lines of its own, so that no other word's traffic slows it down.
-struct alignas(256) Flag {
+struct alignas(256) Exchange {
   unsigned value;
 };
 
@@ -47,7 +47,7 @@ __device__ void send_back(KernelReport* report, DeviceWord ping, DeviceWord pong
   }
 }
 
-__global__ void __launch_bounds__(32) ping_pong(KernelReport* report, Flag* flags, Pair pair) {
+__global__ void __launch_bounds__(32) ping_pong(KernelReport* report, Exchange* flags, Pair pair) {
   if (threadIdx.x != 0) return;
   const DeviceWord ping(flags[0].value), pong(flags[1].value);
   if (blockIdx.x == pair.first) serve(report, ping, pong);
@@ -130,7 +130,7 @@ __global__ void __launch_bounds__(kBarrierThreads) meet_by_one_counter(KernelRep
 
 Samples hop(int samples) {
   const KernelTimer timer("limit.hop");
-  const DeviceBuffer<Flag> flags(2 * kPairs);
+  const DeviceBuffer<Exchange> flags(2 * kPairs);
   const Shape shape = one_block_each_sm(ping_pong, 32);
   if (shape.blocks < 2) throw std::runtime_error("limit.hop needs two SMs and this GPU shows one: use a larger MIG slice");
   Samples times;

@@ -18,7 +18,7 @@ Options on_gpu_either_way() {
   return options;
 }
 
-struct Fixture {
+struct EitherWay {
   Bench bench{on_gpu_either_way(), 4096};
   Executable load(const Graph& graph) { return bench.runtime.load(graph, compiled); }
   template <class... More>
@@ -29,7 +29,7 @@ struct Fixture {
 
 }  // namespace
 
-TEST_CASE_METHOD(Fixture, "compiled: results, parameters, streams, scratch") {
+TEST_CASE_METHOD(EitherWay, "compiled: results, parameters, streams, scratch") {
   Graph graph;
   const auto param = graph.param<std::uint64_t>(5);
   std::vector<TaskRef<std::uint64_t>> squares;
@@ -48,7 +48,7 @@ TEST_CASE_METHOD(Fixture, "compiled: results, parameters, streams, scratch") {
   CHECK(next == 1000);
 }
 
-TEST_CASE_METHOD(Fixture, "compiled: stop() and cancel() end a run within a pass, and the next is right") {
+TEST_CASE_METHOD(EitherWay, "compiled: stop() and cancel() end a run within a pass, and the next is right") {
   Graph stops, endless;
   stops.add(Count{bench.at(0)}, after(stops.add(StopAt{5})));
   for (int i = 0; i < 400; ++i) stops.add(Count{bench.at(1)});
@@ -70,7 +70,7 @@ TEST_CASE_METHOD(Fixture, "compiled: stop() and cancel() end a run within a pass
 }
 
 // A worker's next task may have its predecessor's failure behind a wait that the task before it made.
-TEST_CASE_METHOD(Fixture, "compiled: nothing that depends on a failed task runs, on any worker, pruned waits or not") {
+TEST_CASE_METHOD(EitherWay, "compiled: nothing that depends on a failed task runs, on any worker, pruned waits or not") {
   Graph graph;
   const auto bad = graph.add(Fail{7, 2});
   std::vector<TaskRef<>> wide;
@@ -87,7 +87,7 @@ TEST_CASE_METHOD(Fixture, "compiled: nothing that depends on a failed task runs,
   }
 }
 
-TEST_CASE_METHOD(Fixture, "compiled: more waits than an instruction holds, one of them for a task that fails") {
+TEST_CASE_METHOD(EitherWay, "compiled: more waits than an instruction holds, one of them for a task that fails") {
   constexpr std::uint32_t kBefore = 30;
   Graph graph;
   std::vector<TaskRef<>> before;

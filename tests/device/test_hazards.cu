@@ -1,10 +1,8 @@
 // The hazards of a resident kernel, each in a process of its own with a time limit.
-#include <cuda_runtime_api.h>
-
 #include <cstdio>
 
-#include "catch.hpp"
 #include "support/child.hpp"
+#include "support/cuda_ok.hpp"
 #include "support/small_runtime.hpp"
 
 using namespace flywheel;
@@ -13,11 +11,6 @@ using namespace flywheel::testing;
 namespace {
 
 constexpr std::chrono::seconds kLimit{90};
-
-void cuda_ok(cudaError_t error) {
-  INFO(cudaGetErrorString(error));
-  REQUIRE(error == cudaSuccess);
-}
 
 struct Trap {
   std::uint32_t* word;

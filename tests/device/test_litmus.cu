@@ -1,14 +1,12 @@
 // The ways in which compiled runs bring data from one SM to another, by themselves, with random delays at every step:
 // ordinary stores and a counter; ordinary stores that another SM takes by a bulk copy; a bulk copy out of shared memory
 // that another SM reads; stamped words. The right order of fences must never let a stale word through.
-#include <cuda_runtime_api.h>
-
 #include <cstdio>
 
 #include <flywheel/detail/platform.cuh>
 #include <flywheel/detail/ptx.cuh>
-#include "catch.hpp"
 #include "support/atomics.hpp"
+#include "support/cuda_ok.hpp"
 
 using namespace flywheel;
 using namespace flywheel::testing;
@@ -18,11 +16,6 @@ namespace {
 constexpr std::uint32_t kRounds = 100'000;
 constexpr std::uint32_t kWords = 64;  // of 8 bytes, a cargo: four lines
 constexpr std::uint32_t kBytes = kWords * 8;
-
-void cuda_ok(cudaError_t error) {
-  INFO(cudaGetErrorString(error));
-  REQUIRE(error == cudaSuccess);
-}
 
 enum class How { stores, taken_by_bulk_copy, sent_by_bulk_copy, stamped };
 

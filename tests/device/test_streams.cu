@@ -1,7 +1,5 @@
 // Runs and CUDA streams wait for each other.
-#include <cuda_runtime_api.h>
-
-#include "catch.hpp"
+#include "support/cuda_ok.hpp"
 #include "support/small_runtime.hpp"
 
 using namespace flywheel;
@@ -9,14 +7,9 @@ using namespace flywheel::testing;
 
 namespace {
 
-void cuda_ok(cudaError_t error) {
-  INFO(cudaGetErrorString(error));
-  REQUIRE(error == cudaSuccess);
-}
-
 /// A stream, a pinned word, and a runtime; all memory is there before the kernel is.
-struct Fixture {
-  Fixture() {
+struct StreamFixture {
+  StreamFixture() {
     cuda_ok(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     cuda_ok(cudaMallocHost(&pinned, sizeof(*pinned)));
     *pinned = 0;
@@ -24,7 +17,7 @@ struct Fixture {
     options.target = Target::gpu;
     bench = std::make_unique<Bench>(options);
   }
-  ~Fixture() {
+  ~StreamFixture() {
     bench.reset();
     cudaFreeHost(pinned);
     cudaStreamDestroy(stream);
@@ -43,7 +36,7 @@ struct Fixture {
 
 }  // namespace
 
-TEST_CASE_METHOD(Fixture, "submit_after: a run sees what the stream did before it") {
+TEST_CASE_METHOD(StreamFixture, "submit_after: a run sees what the stream did before it") {
   Graph graph;
   const auto seen = graph.add(Load{bench->at(0)});
   const Executable executable = bench->runtime.load(graph);
@@ -55,7 +48,7 @@ TEST_CASE_METHOD(Fixture, "submit_after: a run sees what the stream did before i
   }
 }
 
-TEST_CASE_METHOD(Fixture, "let_stream_wait: the stream sees what the run did before it") {
+TEST_CASE_METHOD(StreamFixture, "let_stream_wait: the stream sees what the run did before it") {
   Executable held;
   Run run = bench->hold(0, held);
   run.let_stream_wait(stream);
@@ -68,7 +61,7 @@ TEST_CASE_METHOD(Fixture, "let_stream_wait: the stream sees what the run did bef
   CHECK(*pinned == 1);
 }
 
-TEST_CASE_METHOD(Fixture, "a run cancelled before its stream got there never starts") {
+TEST_CASE_METHOD(StreamFixture, "a run cancelled before its stream got there never starts") {
   const Executable executable = bench->counter(3);
   copy_late(0);
   Run run = bench->runtime.submit_after(stream, executable);
@@ -79,7 +72,7 @@ TEST_CASE_METHOD(Fixture, "a run cancelled before its stream got there never sta
   CHECK(bench->get(3) == 0);
 }
 
-TEST_CASE_METHOD(Fixture, "shutdown before the stream got there ends the run") {
+TEST_CASE_METHOD(StreamFixture, "shutdown before the stream got there ends the run") {
   const Executable executable = bench->counter(3);
   copy_late(0);
   Run run = bench->runtime.submit_after(stream, executable);

@@ -24,7 +24,7 @@ struct Sum {
 
 /// A node's number is a hash of its parent's and of its index, and says how many children it has: `bushy` in 16 have nine.
 template <class Who>
-struct Node {
+struct Branch {
   using Grain = Who;
   static constexpr std::uint32_t kMostSpawns = 3;
   std::uint32_t parent, level, most, bushy;
@@ -33,13 +33,13 @@ struct Node {
   template <class Spawn>
   FLYWHEEL_TASK void children(std::uint32_t number, Spawn&& spawn) const {
     if (level == most) return;
-    if (number % 16 < bushy) return spawn(Node{number, level + 1, most, bushy}, 9);
-    for (std::uint32_t i = 0; i < (number >> 8) % 3; ++i) spawn(Node{number + i, level + 1, most, bushy}, 1);
+    if (number % 16 < bushy) return spawn(Branch{number, level + 1, most, bushy}, 9);
+    for (std::uint32_t i = 0; i < (number >> 8) % 3; ++i) spawn(Branch{number + i, level + 1, most, bushy}, 1);
   }
   template <class Block>
   FLYWHEEL_TASK Sum operator()(Block& block) const {
     const std::uint32_t number = own(block.index());
-    children(number, [&](const Node& child, std::uint32_t count) {
+    children(number, [&](const Branch& child, std::uint32_t count) {
       if (block.rank() == 0) block.spawn_n(child, count);
     });
     return {number, 1, level};
@@ -50,7 +50,7 @@ struct Node {
   void add_up(std::uint32_t count, Sum& sum) const {
     for (std::uint32_t i = 0; i < count; ++i) {
       sum = combine(sum, {own(i), 1, level});
-      children(own(i), [&](const Node& child, std::uint32_t of_it) { child.add_up(of_it, sum); });
+      children(own(i), [&](const Branch& child, std::uint32_t of_it) { child.add_up(of_it, sum); });
     }
   }
 };
@@ -72,16 +72,18 @@ struct Empty {
   FLYWHEEL_TASK void operator()(Block&) const {}
 };
 
-Runtime start_trees() { return start<TreeTask<Node<Thread>>, TreeTask<Node<Warp>>, TreeTask<Wide>, Empty>(on_gpu("error")); }
+Runtime start_trees() {
+  return start<TreeTask<Branch<Thread>>, TreeTask<Branch<Warp>>, TreeTask<Wide>, Empty>(on_gpu("error"));
+}
 
 template <class Who>
-void search(Runtime& rt, Tree<Node<Who>>& tree, Random& random, int rounds) {
+void search(Runtime& rt, Tree<Branch<Who>>& tree, Random& random, int rounds) {
   Graph graph;
   graph.add(Empty{});
   const Executable other = rt.load(graph);
   for (int round = 0; round < rounds; ++round) {
-    const Node<Who> root{static_cast<std::uint32_t>(random()), 0, static_cast<std::uint32_t>(pick(random, 0, 12)),
-                         static_cast<std::uint32_t>(pick(random, 0, 3))};
+    const Branch<Who> root{static_cast<std::uint32_t>(random()), 0, static_cast<std::uint32_t>(pick(random, 0, 12)),
+                           static_cast<std::uint32_t>(pick(random, 0, 3))};
     const std::uint32_t n = pick(random, 0, 1) ? 1 : pick(random, 1, 3000);
     Sum wanted;
     root.add_up(n, wanted);
@@ -99,8 +101,8 @@ TEST_CASE("each node of random trees runs once") {
   FLYWHEEL_TEST_SEED(seed);
   Random random(seed);
   Runtime rt = start_trees();
-  Tree<Node<Thread>> threads(rt);
-  Tree<Node<Warp>> warps(rt);
+  Tree<Branch<Thread>> threads(rt);
+  Tree<Branch<Warp>> warps(rt);
   search(rt, threads, random, 300);
   search(rt, warps, random, 150);
 }

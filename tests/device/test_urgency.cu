@@ -21,7 +21,7 @@ struct Hold {
     block.sync();
   }
 };
-struct Tally {
+struct Tick {
   std::uint32_t* count;
   template <class Block>
   FLYWHEEL_TASK void operator()(Block& block) const {
@@ -46,14 +46,14 @@ struct Work {
 TEST_CASE("passes with many roots beside busy workers, on all workers but one") {
   Options options = on_gpu("error");
   options.stall_limit = std::chrono::minutes(4);  // one worker does five million tasks while the others are held
-  Runtime rt = start<Hold, Tally>(options);
+  Runtime rt = start<Hold, Tick>(options);
   const std::uint32_t workers = rt.workers(), busy = workers - 1, roots = 2 * workers + 1, passes = 20000;
   constexpr std::size_t kLine = 32;  // words: those that are held poll theirs, which must not hold up the others' adds
   auto words = rt.allocate<std::uint32_t>(3 * kLine);
   std::uint32_t *held = words.data(), *go = held + kLine, *count = go + kLine;
   Graph hold, many;
   for (std::uint32_t i = 0; i < busy; ++i) hold.add(Hold{held, go});
-  for (std::uint32_t i = 0; i < roots; ++i) many.add(Tally{count});
+  for (std::uint32_t i = 0; i < roots; ++i) many.add(Tick{count});
   Run long_run = rt.submit(rt.load(hold));
   while (words.read()[0] < busy) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   const auto begin = std::chrono::steady_clock::now();
@@ -69,13 +69,13 @@ TEST_CASE("passes with many roots beside busy workers, on all workers but one") 
 }
 
 TEST_CASE("an urgent run beside long tasks begins within a task or two") {
-  Runtime rt = start<Work, Tally>(on_gpu("error"));
+  Runtime rt = start<Work, Tick>(on_gpu("error"));
   auto words = rt.allocate<std::uint32_t>(2);
   std::uint32_t *begun = words.data(), *count = begun + 1;
   constexpr std::uint32_t kLooks = 1500;  // some 0.7 us each
   Graph low, high;
   for (std::uint32_t i = 0; i < 32 * rt.workers(); ++i) low.add(Work{begun, kLooks});
-  high.add(Tally{count});
+  high.add(Tick{count});
   const Executable slow = rt.load(low), urgent = rt.load(high);
   using Clock = std::chrono::steady_clock;
   const auto ms_of = [](Clock::duration d) { return std::chrono::duration<double, std::milli>(d).count(); };

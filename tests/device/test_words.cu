@@ -8,7 +8,7 @@ using namespace flywheel;
 
 namespace {
 
-constexpr int kWords = 7;  // of a task's part
+constexpr int kPartWords = 7;  // of a task's part
 
 /// Each thread adds to word 0 and, by add(), word 1; sets a bit of words 2 and, by set(), 3; clears one of word 4, if it is
 /// even of word 6, too; and puts a number of its own in the place of word 5's, which it counts in `swapped`.
@@ -43,7 +43,7 @@ void check(Runtime& runtime) {
   constexpr T kTasks = 300, kSum = 256 * 255 / 2;
   Buffer<T> words = runtime.upload(std::vector<T>{7, 7, 0, 0, static_cast<T>(~T{0}), 1000, static_cast<T>(~T{0}), 0});
   Graph graph;
-  for (T i = 0; i < kTasks; ++i) graph.add(Updates<T>{words.data(), words.data() + kWords});
+  for (T i = 0; i < kTasks; ++i) graph.add(Updates<T>{words.data(), words.data() + kPartWords});
   runtime.submit(runtime.load(graph)).wait();
   const std::vector<T> now = words.read();
   CHECK(now[0] == 7 + 4 * kTasks * kSum);
@@ -52,8 +52,8 @@ void check(Runtime& runtime) {
   CHECK(now[3] == static_cast<T>(~T{0}));
   CHECK(now[4] == 0);
   CHECK(now[5] < 256);
-  CHECK(now[6] == static_cast<T>(~T{0} / 3 * 2));           // odd bits are left
-  CHECK(now[5] + now[kWords] == 1000 + 4 * kTasks * kSum);  // what was put has come out, but for the last
+  CHECK(now[6] == static_cast<T>(~T{0} / 3 * 2));               // odd bits are left
+  CHECK(now[5] + now[kPartWords] == 1000 + 4 * kTasks * kSum);  // what was put has come out, but for the last
 }
 
 }  // namespace

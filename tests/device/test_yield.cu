@@ -1,8 +1,6 @@
 // While the runtime has work without an end, a kernel of 1,024 blocks in another stream, cudaFree, a kernel that CUDA loads
 // lazily and cudaDeviceSynchronize come through, beside every kind of work. Each kind runs in a process of its own, whose
 // kernels are loaded lazily; it prints the longest times.
-#include <cuda_runtime_api.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -12,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "catch.hpp"
 #include "support/child.hpp"
+#include "support/cuda_ok.hpp"
 #include "support/small_runtime.hpp"
 #include "support/yields.hpp"
 
@@ -24,11 +22,6 @@ namespace {
 
 constexpr std::size_t kTimes = 100;
 constexpr double kMostMs = 250;
-
-void cuda_ok(cudaError_t error) {
-  INFO(cudaGetErrorString(error));
-  REQUIRE(error == cudaSuccess);
-}
 
 __global__ void add_one(std::uint32_t* word) {
   if (threadIdx.x == 0) atomicAdd(word, 1u);

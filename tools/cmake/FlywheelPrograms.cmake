@@ -26,6 +26,52 @@ function(flywheel_set_architectures target)
   endif()
 endfunction()
 
+# Where no GPU will run it, device code is compiled in bundles as well: nvcc reads what .cu files include three times, and
+# instantiates for each the kernels that they have in common. CMake 3.25 makes bundles of C++ alone.
+set(FLYWHEEL_BUNDLE_CUDA OFF)
+if(FLYWHEEL_WITH_CUDA AND FLYWHEEL_FAST_COMPILE AND CMAKE_UNITY_BUILD)
+  set(FLYWHEEL_BUNDLE_CUDA ON)
+endif()
+
+# flywheel_bundle_cuda(target): compiles the target's .cu files together.
+function(flywheel_bundle_cuda target)
+  get_target_property(sources ${target} SOURCES)
+  list(FILTER sources INCLUDE REGEX "\\.cu$")
+  list(LENGTH sources count)
+  # Of the whole programs' files one takes a minute alone.
+  if(NOT FLYWHEEL_BUNDLE_CUDA OR count LESS 2 OR target IN_LIST FLYWHEEL_WHOLE_PROGRAMS)
+    return()
+  endif()
+  set(text "")
+  foreach(source IN LISTS sources)
+    get_filename_component(path "${source}" ABSOLUTE)
+    string(APPEND text "#include \"${path}\"\n")
+  endforeach()
+  file(CONFIGURE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/${target}_bundle.cu" CONTENT "${text}" @ONLY)
+  set_source_files_properties(${sources} PROPERTIES HEADER_FILE_ONLY ON)
+  target_sources(${target} PRIVATE "${CMAKE_CURRENT_BINARY_DIR}/${target}_bundle.cu")
+endfunction()
+
+# flywheel_bundle_main(program source): the same for a numbered app. Its main() is a function of flywheel_numbered, and `source`
+# names a file that calls it from now on. 01_hello's has no return statement, which none but main() may lack.
+function(flywheel_bundle_main program source)
+  if(NOT FLYWHEEL_BUNDLE_CUDA OR NOT program MATCHES "^[0-9]+_" OR program STREQUAL "01_hello"
+     OR program IN_LIST FLYWHEEL_WHOLE_PROGRAMS)
+    return()
+  endif()
+  set(bundle "${CMAKE_BINARY_DIR}/generated/numbered")
+  file(CONFIGURE OUTPUT "${bundle}/${program}.cu" @ONLY
+       CONTENT "#define main main_of_${program}\n#include \"${${source}}\"\n#undef main\n")
+  file(CONFIGURE OUTPUT "${bundle}/${program}.cpp" @ONLY
+       CONTENT "int main_of_${program}();\nint main() { return main_of_${program}(); }\n")
+  if(NOT TARGET flywheel_numbered)
+    add_library(flywheel_numbered STATIC)
+    flywheel_set_up_code(flywheel_numbered)
+  endif()
+  target_sources(flywheel_numbered PRIVATE "${bundle}/${program}.cu")
+  set(${source} "${bundle}/${program}.cpp" PARENT_SCOPE)
+endfunction()
+
 # Makes a host-only build compile these .cu files as C++.
 function(flywheel_cuda_sources_as_cxx)
   set(sources ${ARGN})
@@ -41,6 +87,7 @@ function(flywheel_set_up_code target)
   set_target_properties(${target} PROPERTIES CUDA_SEPARABLE_COMPILATION OFF)
   flywheel_set_warnings(${target})
   flywheel_set_architectures(${target})
+  flywheel_bundle_cuda(${target})
   if(FLYWHEEL_STATIC)
     target_compile_options(${target} PRIVATE
       "$<$<COMPILE_LANGUAGE:CXX>:-ffunction-sections;-fdata-sections>"
@@ -92,6 +139,7 @@ function(flywheel_add_program_folder folder)
   endif()
   if(main)
     list(REMOVE_ITEM sources ${main})
+    flywheel_bundle_main(${program} main)
     flywheel_add_program(${program} ${main})
     set_target_properties(${program} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}/${program}")
   endif()
@@ -103,6 +151,9 @@ function(flywheel_add_program_folder folder)
     if(main)
       target_link_libraries(${program} PRIVATE flywheel_${name}_core)
     endif()
+  endif()
+  if(main MATCHES "/generated/numbered/")
+    target_link_libraries(${program} PRIVATE flywheel_numbered)
   endif()
 endfunction()
 

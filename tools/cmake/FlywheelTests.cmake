@@ -39,12 +39,39 @@ function(flywheel_set_up_test target)
   endif()
 endfunction()
 
+# What a test that emulates the GPU's kernel and its precompiled header have in common, see tests/CMakeLists.txt.
+function(flywheel_set_up_emulated target)
+  target_include_directories(${target} BEFORE PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}/support/emulated")
+  target_compile_options(${target} PRIVATE -fno-strict-aliasing -Wno-unknown-pragmas
+                         $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized;-fno-ivopts>)
+endfunction()
+
+# flywheel_add_precompiled(name header...): a target whose precompiled header tests take with REUSE_FROM.
+function(flywheel_add_precompiled name)
+  add_library(${name} OBJECT support/precompiled.cpp)
+  flywheel_set_up_code(${name})
+  target_precompile_headers(${name} PRIVATE ${ARGN})
+  if(FLYWHEEL_CCACHE AND CMAKE_CXX_COMPILER_LAUNCHER STREQUAL FLYWHEEL_CCACHE)
+    # g++ keeps a hash of each header with #pragma once. ccache would take a precompiled header whose text is the same
+    # but for comments and spaces, and then headers would be parsed again; by the headers listed it never does.
+    set_target_properties(${name} PROPERTIES CXX_COMPILER_LAUNCHER
+                          "${CMAKE_COMMAND};-E;env;CCACHE_DEPEND=1;CCACHE_NAMESPACE=precompiled;${FLYWHEEL_CCACHE}")
+  endif()
+endfunction()
+
 # flywheel_bundle(out room name source): the program that the test is a part of, or nothing if it is a program of its own. In a
 # build of everything the plain tests of the room host are one program, and so are those of each app: eight files are compiled
 # together, and so is what they include. ctest starts the program anew for each file, see flywheel_test_command(). A name in an
 # anonymous namespace must not stand in two of the eight; in the room runtime too many do.
 function(flywheel_bundle out room name source)
   set(${out} "" PARENT_SCOPE)
+  if(room STREQUAL "device" AND CMAKE_UNITY_BUILD AND FLYWHEEL_FAST_COMPILE AND NOT name IN_LIST FLYWHEEL_DEVICE_ALONE)
+    set(${out} "tests_device" PARENT_SCOPE)
+    if(name IN_LIST FLYWHEEL_DEVICE_SMALL)
+      set(${out} "tests_device_small" PARENT_SCOPE)
+    endif()
+    return()
+  endif()
   if(NOT CMAKE_UNITY_BUILD OR room MATCHES "^(runtime|device)$" OR name MATCHES "_gpu$" OR name IN_LIST FLYWHEEL_EMULATED_TESTS
      OR name STREQUAL "test_host_engine")  # without a GPU, or under ThreadSanitizer, it has no case
     return()
@@ -112,10 +139,10 @@ function(flywheel_add_test room source)
     set_property(TEST ${name} PROPERTY COST 60)
   endif()
   if(needs_gpu)
-    target_link_libraries(${name} PRIVATE flywheel_gpu_gate CUDA::cudart_static)
+    target_link_libraries(${program} PRIVATE flywheel_gpu_gate CUDA::cudart_static)
     set_property(TEST ${name} APPEND PROPERTY LABELS gpu)
     set_property(TEST ${name} PROPERTY RESOURCE_LOCK gpu)
-    add_dependencies(gpu_tests ${name})
+    add_dependencies(gpu_tests ${program})
   elseif(name IN_LIST FLYWHEEL_TSAN_LONG)
     set_property(TEST ${name} APPEND PROPERTY LABELS tsan_long)
     if(FLYWHEEL_SANITIZE STREQUAL "thread")
