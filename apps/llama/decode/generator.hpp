@@ -19,7 +19,7 @@ class Generator {
   Generator& operator=(const Generator&) = delete;
 
   /// Throws RequestError as check_requests() does.
-  void check(const std::vector<Request>& requests) const { check_requests(requests, config_, context_); }
+  virtual void check(const std::vector<Request>& requests) const { check_requests(requests, config_, context_); }
   /// Writes a text for each request: each from its own prompt, as its own seed has it, to its own end. Up to sequences() texts
   /// are written at once; others wait for the place of one that ends. A token comes as soon as it is chosen. What `on_token`
   /// and `on_end` throw cancels all. Throws RequestError as check() does, and for logits that are no numbers.
