@@ -34,7 +34,7 @@ void TunedGenerator::check(const std::vector<Request>& requests) const {
       throw RequestError("text " + std::to_string(i + 1) + " of " + std::to_string(requests.size()) + " takes " +
                          std::to_string(positions) + " positions of the cache, with its prompt of " +
                          std::to_string(requests[i].prompt.size()) + ", and the pool of all texts has " + std::to_string(most) +
-                         ": make the pool larger, or ask for fewer tokens");
+                         ": make the pool larger (--pool), or ask for fewer tokens");
 }
 
 void TunedGenerator::share_cache(std::uint64_t positions) {
