@@ -11,15 +11,12 @@ inline void check_all_free(TunedGenerator& generator) {
 }
 
 /// Texts that want more blocks together than there are come to what each is alone, with a cache of its own. Tells how often one
-/// of them was paused.
+/// of them was paused. `size`: its texts are these.
 inline std::size_t check_pool(const StartTuned& start, const std::filesystem::path& folder, const CrowdSize& size,
-                              std::int64_t pool) {
-  const unsigned seed = std::random_device{}();
-  INFO("seed " << seed << ", " << size.texts << " texts, " << size.places << " places, a pool of " << pool);
+                              std::int64_t pool, const std::vector<Request>& requests) {
   const Config config = read_config(folder);
   const int context = size.prompt + size.tokens;
   Runtime runtime = start(config, context);
-  const std::vector<Request> requests = RandomRequests(config, seed).several(size);
   Texts expected;
   {
     TunedGenerator each(runtime, config, load_weights(runtime, config, folder), context, size.places_of_each, size.way);
@@ -33,6 +30,27 @@ inline std::size_t check_pool(const StartTuned& start, const std::filesystem::pa
   }
   check_all_free(generator);
   return generator.pauses();
+}
+
+/// Of random lengths.
+inline std::size_t check_pool(const StartTuned& start, const std::filesystem::path& folder, const CrowdSize& size,
+                              std::int64_t pool) {
+  const unsigned seed = std::random_device{}();
+  INFO("seed " << seed << ", " << size.texts << " texts, " << size.places << " places, a pool of " << pool);
+  return check_pool(start, folder, size, pool, RandomRequests(read_config(folder), seed).several(size));
+}
+
+/// Two texts grow from one block to three where there are four: the younger one is paused. A third one joins when one ends.
+inline void check_pause(const StartTuned& start, const std::filesystem::path& folder, PromptWay way) {
+  RandomRequests some(read_config(folder), 13);
+  const CrowdSize size{.texts = 3, .places = 2, .prompt = 62, .tokens = 70, .places_of_each = 2, .way = way};
+  std::vector<Request> requests = some.several(size);
+  for (std::size_t i = 0; i < 2; ++i) {
+    requests[i].prompt.resize(62, 5 + static_cast<std::uint32_t>(i));
+    requests[i].tokens = 70;
+  }
+  requests[2].tokens = 3;
+  CHECK(check_pool(start, folder, size, 4 * kBlockPositions, requests) > 0);
 }
 
 /// Of two texts that the pool has room for one of, the second begins when the first has ended, though there are places.

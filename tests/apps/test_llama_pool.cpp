@@ -106,22 +106,28 @@ TEST_CASE("pool: where memory has no room for a context of each text, it takes w
   }
 }
 
+TEST_CASE("pool: where a text grows and there is no block, the youngest one is paused") {
+  for (const PromptWay way : {PromptWay::chunks, PromptWay::products, PromptWay::token_by_token})
+    check_pause(start_tuned, kFamily, way);
+}
+
 TEST_CASE("pool: texts that want more than there is are each what they are alone") {
   std::size_t pauses = 0;
   for (const int places : {2, 4, 8})
-    pauses += check_pool(start_tuned, kFamily, {.texts = 24, .places = places, .prompt = 100, .tokens = 120}, 4 * kBlockPositions);
+    pauses +=
+        check_pool(start_tuned, kFamily, {.texts = 16, .places = places, .prompt = 100, .tokens = 120}, 4 * kBlockPositions);
   CHECK(pauses > 0);
 }
 
 TEST_CASE("pool: of any size, for the steps of many texts, prompts by products, and none that reads them") {
-  const int blocks = GENERATE(take(2, random(4, 16)));
-  CrowdSize size{.texts = 40, .places = 32, .prompt = 60, .tokens = 90, .places_of_each = 32};
+  const int blocks = GENERATE(take(1, random(4, 12)));
+  CrowdSize size{.texts = 34, .places = 32, .prompt = 60, .tokens = 80, .places_of_each = 32};
   check_pool(start_tuned, kFamily, size, blocks * kBlockPositions);
   size.places = size.places_of_each = 2;
   size.texts = 12;
   for (const PromptWay way : {PromptWay::products, PromptWay::token_by_token}) {
     size.way = way;
-    check_pool(start_tuned, kFamily, size, blocks * kBlockPositions / 2);
+    check_pool(start_tuned, kFamily, size, 3 * kBlockPositions);
   }
 }
 

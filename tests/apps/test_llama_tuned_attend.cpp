@@ -123,8 +123,7 @@ struct Attention {
     const int first = c.window && c.position >= c.window ? c.position - c.window + 1 : 0;
     for (int p = first; p <= c.position; ++p) {
       double score = 0;
-      for (int i = 0; i < c.dim; ++i)
-        score += query[static_cast<std::size_t>(i)] * static_cast<double>(to_float(of.key(p, i)));
+      for (int i = 0; i < c.dim; ++i) score += query[static_cast<std::size_t>(i)] * static_cast<double>(to_float(of.key(p, i)));
       weights.push_back(score / std::sqrt(c.dim));
       largest = std::max(largest, weights.back());
     }

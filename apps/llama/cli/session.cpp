@@ -57,7 +57,7 @@ Session::Session(const Setup& wanted, int texts)
 }
 
 std::uint32_t Session::tokens_behind(std::size_t prompt, std::uint32_t wanted) const {
-  const auto room = static_cast<std::size_t>(generator->context()) + 1;
+  const auto room = static_cast<std::size_t>(generator->most_positions()) + 1;
   const std::size_t left = room > prompt ? room - prompt : 1;
   return static_cast<std::uint32_t>(std::min<std::size_t>(wanted ? wanted : kDefaultTokens, left));
 }

@@ -26,7 +26,7 @@ struct Session {
   /// Throws ModelError for a model that is missing or damaged, RequestError for a context that it was not made for.
   explicit Session(const Setup& wanted, int texts = 1);
 
-  /// `wanted`, or 256 for 0, but no more than the context has room for behind a prompt; 1 where it has none.
+  /// `wanted`, or 256 for 0, but no more than the context and the pool have room for behind a prompt; 1 where it has none.
   std::uint32_t tokens_behind(std::size_t prompt, std::uint32_t wanted) const;
 
   Setup setup;  // its pool is of a definite size where memory has less than a context for each text

@@ -40,8 +40,9 @@ class Generator {
 
   const Config& config() const { return config_; }
   int context() const { return context_; }
-  virtual int sequences() const = 0;        // texts at once, at most
-  virtual std::uint32_t tasks() const = 0;  // of one step
+  virtual int most_positions() const { return context_; }  // of a text
+  virtual int sequences() const = 0;                       // texts at once, at most
+  virtual std::uint32_t tasks() const = 0;                 // of one step
 
  protected:
   Generator(Runtime& runtime, Config config, int context) : runtime_(runtime), config_(std::move(config)), context_(context) {}

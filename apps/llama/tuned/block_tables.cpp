@@ -36,7 +36,8 @@ void BlockTables::clear() {
   free_.clear();
   for (int block = size_.all(); block > size_.idle; --block) free_.push_back(static_cast<std::uint32_t>(block - 1));
   for (std::size_t place = 0; place < count_.size(); ++place) {
-    for (std::size_t entry = 0; entry < static_cast<std::size_t>(size_.entries); ++entry) row(place)[entry] = idle(place, entry);
+    for (std::size_t entry = 0; entry < static_cast<std::size_t>(size_.entries); ++entry)
+      row(place)[entry] = idle(place, entry);
     count_[place] = 0;
     changed_[place] = 1;
   }
@@ -75,19 +76,17 @@ void BlockTables::share_evenly() {
   if (even_) return;
   clear();
   const auto places = static_cast<int>(count_.size()), each = std::min(size_.entries, size_.blocks / places);
-  for (std::size_t place = 0; place < count_.size(); ++place)
-    grow(place, static_cast<std::uint32_t>(each * kBlockPositions));
+  for (std::size_t place = 0; place < count_.size(); ++place) grow(place, static_cast<std::uint32_t>(each * kBlockPositions));
   even_ = true;
 }
 
+/// One copy: rows between those that have changed go, too.
 void BlockTables::write() {
-  const auto entries = static_cast<std::size_t>(size_.entries);
-  for (auto first = changed_.begin(); (first = std::find(first, changed_.end(), 1)) != changed_.end();) {
-    const auto last = std::find(first, changed_.end(), 0);
-    const auto at = static_cast<std::size_t>(first - changed_.begin());
-    tables_.write(row(at), static_cast<std::size_t>(last - first) * entries, at * entries);
-    first = last;
-  }
+  const auto first = std::ranges::find(changed_, 1);
+  if (first == changed_.end()) return;
+  const auto last = std::find(changed_.rbegin(), changed_.rend(), 1).base();
+  const auto entries = static_cast<std::size_t>(size_.entries), at = static_cast<std::size_t>(first - changed_.begin());
+  tables_.write(row(at), static_cast<std::size_t>(last - first) * entries, at * entries);
   std::ranges::fill(changed_, 0);
 }
 

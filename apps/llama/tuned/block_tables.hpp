@@ -43,6 +43,8 @@ class BlockTables {
   int entries() const { return size_.entries; }
   int blocks() const { return size_.blocks; }
   int free_blocks() const { return static_cast<int>(free_.size()); }
+  /// Texts in all places may want more than there is.
+  bool scarce() const { return size_.blocks < static_cast<int>(count_.size()) * size_.entries; }
   /// The blocks that a text has.
   std::span<const std::uint32_t> of(std::size_t place) const { return {row(place), count_[place]}; }
 
@@ -65,7 +67,7 @@ class BlockTables {
   void give(std::size_t place, std::uint32_t block);
 
   const PoolSize size_;
-  bool even_ = false;  // as share_evenly() leaves them
+  bool even_ = false;                // as share_evenly() leaves them
   std::vector<std::uint32_t> host_;  // as data()
   std::vector<std::size_t> count_;   // blocks of each text
   std::vector<std::uint32_t> free_;  // the next one last

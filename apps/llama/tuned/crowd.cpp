@@ -123,7 +123,7 @@ std::uint32_t Crowd::steps() {
   return steps;
 }
 
-/// While texts wait, those that are in take few blocks ahead.
+/// While texts wait for blocks, those that are in take few ahead.
 std::uint32_t Crowd::wanted_steps() {
   if (reader_ && reader_->has_any()) return 1;
   std::uint32_t least = ~0u, most = 0, texts = 0;
@@ -134,7 +134,8 @@ std::uint32_t Crowd::wanted_steps() {
     ++texts;
   }
   memory_.writing.write({waits() ? 1 : texts});
-  return waits() ? std::min<std::uint32_t>(least, kBlockPositions) : most;
+  if (!waits()) return most;
+  return memory_.tables.scarce() ? std::min<std::uint32_t>(least, kBlockPositions) : least;
 }
 
 int Crowd::blocks_wanted(std::uint32_t steps) const {
@@ -144,9 +145,11 @@ int Crowd::blocks_wanted(std::uint32_t steps) const {
   return wanted;
 }
 
+/// Where there are blocks for all, a text takes its own at once: its table is written once.
 void Crowd::grow(std::uint32_t steps) {
+  const bool scarce = memory_.tables.scarce();
   for (std::size_t place = 0; place < places_.size(); ++place)
-    if (places_[place].writes) memory_.tables.grow(place, places_[place].end(steps));
+    if (const Place& mine = places_[place]; mine.writes) memory_.tables.grow(place, scarce ? mine.end(steps) : mine.end());
 }
 
 /// All that are in came before those that are paused.

@@ -28,7 +28,7 @@ TunedGenerator::TunedGenerator(Runtime& runtime, const std::filesystem::path& fo
 
 void TunedGenerator::check(const std::vector<Request>& requests) const {
   Generator::check(requests);
-  const auto most = static_cast<std::uint32_t>(memory_.most_positions());
+  const auto most = static_cast<std::uint32_t>(most_positions());
   for (std::size_t i = 0; i < requests.size(); ++i)
     if (const std::uint32_t positions = steps_from(0, requests[i]); positions > most)
       throw RequestError("text " + std::to_string(i + 1) + " of " + std::to_string(requests.size()) + " takes " +

@@ -130,9 +130,9 @@ class TailBuilder : RowsBuilder {
     const auto narrow = [](int i) { return static_cast<std::int16_t>(i); };
     graph().phase();
     for (int head = 0; head < config_.num_attention_heads; ++head)
-      graph().add(PrefillAttend{rows(0, 1), memory_.queries.data(), texts_.cache(layer), memory_.results.data(), texts_.tables.entries(),
-                                narrow(config_.num_attention_heads), narrow(config_.num_key_value_heads), narrow(head),
-                                narrow(config_.head_dim), window(layer)});
+      graph().add(PrefillAttend{rows(0, 1), memory_.queries.data(), texts_.cache(layer), memory_.results.data(),
+                                texts_.tables.entries(), narrow(config_.num_attention_heads),
+                                narrow(config_.num_key_value_heads), narrow(head), narrow(config_.head_dim), window(layer)});
   }
 };
 

@@ -1,12 +1,12 @@
 // Causal attention of many positions of a text at once, by tensor cores: each warp takes 16 of them ("FlashAttention-2", Dao
 // 2023, without shared memory).
 //
-// The cache lies as tensor cores take it (see CacheTiles), and the positions of a block of a head side by side: all threads copy
-// a stage of one block or two to shared memory, two stages ahead, and all warps read it there. Queries are A of scores = queries * keys^T,
-// and weights, which tensor cores leave as the next product's A, of output = weights * values. A row's bits depend on its own
-// position alone: what a later position weighs is exactly nothing.
+// All warps read keys and values from stages in shared memory, see PrefillStages. Queries are A of
+// scores = queries * keys^T, and weights, which tensor cores leave as the next product's A, of output = weights * values. A
+// row's bits depend on its own position alone: what a later position weighs is exactly nothing.
 #pragma once
 
+#include "apps/llama/tuned/prefill_stages.cuh"
 #include "apps/llama/tuned/prefill_tasks.cuh"
 #include "apps/llama/tuned/tile.cuh"
 
@@ -179,82 +179,6 @@ class PrefillWarp {
   float out_[2 * kTiles][4] = {};
   float largest_[2] = {-std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity()};
   float sums_[2] = {};  // of the lane's own positions
-};
-
-/// Keys and values of a head on their way through shared memory, a stage of neighbouring positions after the other.
-template <int kTiles>
-class PrefillStages {
-  static constexpr int kDims = kTiles * 16, kStages = 3;
-  static constexpr int kHalves = 2 * kDims;  // of a position: key and value
-
- public:
-  static constexpr int kPositions = kTiles <= 4 ? 128 : 64;  // of a stage: whole blocks
-  static constexpr int kBytes = kStages * kPositions * kHalves * static_cast<int>(sizeof(Half));
-
-  /// All threads. `memory`: kBytes of shared memory. Positions from `begin`, a multiple of 16, up to `last`.
-  template <class Block>
-  FLYWHEEL_TASK PrefillStages(Block& block, const HeadCache& head, unsigned char* memory, int begin, int last)
-      : head_{head.pool, head.table, head.stride, kDims},
-        memory_(reinterpret_cast<Half*>(memory)),
-        end_(last / 16 * 16 + 16),
-        next_(begin) {
-    find_blocks();
-    for (int stage = 0; stage + 1 < kStages; ++stage) copy_next(block);
-  }
-
-  /// All threads: the stage whose turn it is. What was read of the one before is done with. Copies go on.
-  template <class Block>
-  FLYWHEEL_TASK CacheTiles take(Block& block) {
-    block.template wait_copies<kStages - 2>();
-    block.sync();  // the copies of all threads have landed, and all warps have read the stage before, which is filled again
-    copy_next(block);
-    Half* const keys = place(now_);
-    now_ = now_ + 1 < kStages ? now_ + 1 : 0;
-    return {keys, keys + kPositions * kDims};
-  }
-
- private:
-  static constexpr int kBlocks = kPositions / kBlockPositions;
-  static_assert(kPositions % kBlockPositions == 0);
-
-  FLYWHEEL_TASK Half* place(int stage) const { return memory_ + stage * kPositions * kHalves; }
-
-  /// Reads the table's entries of the stage that is copied next; those behind the last one stand for it. Each thread has them
-  /// a stage before it copies, so copies wait for those of the first stage alone.
-  FLYWHEEL_TASK void find_blocks() {
-#pragma unroll
-    for (int i = 0; i < kBlocks; ++i) {
-      const int wanted = next_ / kBlockPositions + i, last = (end_ - 1) / kBlockPositions, at = wanted < last ? wanted : last;
-      blocks_[i] = head_.table ? head_.table[at] : static_cast<std::uint32_t>(at);
-    }
-  }
-
-  /// Sixteen bytes after the other, of whole tiles of positions. A group of copies without any is one, too.
-  template <class Block>
-  FLYWHEEL_TASK void copy_next(Block& block) {
-#pragma unroll
-    for (int i = 0; i < kBlocks; ++i) copy(block, head_.block(blocks_[i]), i * kBlockPositions);
-    block.commit_copies();
-    next_ += kPositions;
-    fill_ = fill_ + 1 < kStages ? fill_ + 1 : 0;
-    find_blocks();
-  }
-  /// A block, to position `at` of the stage.
-  template <class Block>
-  FLYWHEEL_TASK void copy(Block& block, const CacheTiles& from, int at) {
-    const int left = end_ - next_ - at, count = left < kBlockPositions ? left : kBlockPositions;
-    Half* const keys = place(fill_) + at * kDims;
-    for (int i = block.rank() * 8; i < count * kDims; i += block.size() * 8) {
-      block.copy16(keys + i, from.keys + i);
-      block.copy16(keys + kPositions * kDims + i, from.values + i);
-    }
-  }
-
-  const HeadCache head_;
-  Half* const memory_;
-  const int end_;
-  std::uint32_t blocks_[kBlocks];  // of the stage that is copied next
-  int next_, fill_ = 0, now_ = 0;  // the position that is copied next; stages
 };
 
 /// Attention of one query head at the positions of some rows, at most kPrefillTile. Their keys and values are in the cache.
