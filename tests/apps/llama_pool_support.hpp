@@ -40,15 +40,17 @@ inline std::size_t check_pool(const StartTuned& start, const std::filesystem::pa
   return check_pool(start, folder, size, pool, RandomRequests(read_config(folder), seed).several(size));
 }
 
-/// Two texts grow from one block to three where there are four: the younger one is paused. A third one joins when one ends.
+/// Two texts grow from one block to three where there are four: the younger one is paused. A third one, whose prompt has two,
+/// joins when one ends.
 inline void check_pause(const StartTuned& start, const std::filesystem::path& folder, PromptWay way) {
   RandomRequests some(read_config(folder), 13);
-  const CrowdSize size{.texts = 3, .places = 2, .prompt = 62, .tokens = 70, .places_of_each = 2, .way = way};
+  const CrowdSize size{.texts = 3, .places = 2, .prompt = 100, .tokens = 70, .places_of_each = 2, .way = way};
   std::vector<Request> requests = some.several(size);
   for (std::size_t i = 0; i < 2; ++i) {
     requests[i].prompt.resize(62, 5 + static_cast<std::uint32_t>(i));
     requests[i].tokens = 70;
   }
+  requests[2].prompt.resize(100, 7);
   requests[2].tokens = 3;
   CHECK(check_pool(start, folder, size, 4 * kBlockPositions, requests) > 0);
 }

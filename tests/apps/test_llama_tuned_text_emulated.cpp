@@ -8,7 +8,7 @@
 #include "apps/llama/bench/check_context.hpp"
 #include "apps/llama/bench/random_weights.hpp"
 #include "apps/llama/tuned/start.hpp"
-#include "llama_pool_support.hpp"
+#include "llama_crowd_support.hpp"
 #include "llama_prompts_support.hpp"
 #include "llama_small_config.hpp"
 
@@ -240,11 +240,6 @@ TEST_CASE("emulated: a prompt whose context attention takes in parts") {
     return emulated_runtime(config, context, 3, true, 17);
   };
   check_long_prompt(start_many, "qwen3_heads64", 1054);
-}
-
-TEST_CASE("emulated: texts that want more of the cache than its pool has, each as alone") {
-  check_pause(start_bulk, kFamily, PromptWay::products);
-  check_joins_wait(start_without_bulk, kFamily, PromptWay::chunks);
 }
 
 TEST_CASE("emulated: more texts than places, each as alone") {

@@ -19,7 +19,7 @@ struct PagedStep {
 struct AnyStep {
   bool appends;
   static constexpr bool windowed = true;
-  using Blocks = WarpBlocks;
+  using Blocks = AnyBlocks;
 };
 
 /// The `count` query heads from `head` on, which are of one key and value head. In a step of the decode each sequence is a
@@ -137,8 +137,9 @@ struct AttendTask {
     float largest = -std::numeric_limits<float>::infinity(), sum = 0;
     block.for_each(n, [&](int p) {
       float score = 0;
+      const CacheTiles tiles = of.block_of(from + p);
       for (int i = 0; i < dims(); ++i)
-        score += turned[i] * (from + p == own.position ? own.key[i] : to_float(of.key(from + p, i)));
+        score += turned[i] * (from + p == own.position ? own.key[i] : to_float(of.key(tiles, from + p, i)));
       weights[p] = score * query_scale();
       largest = larger(largest, weights[p]);
     });

@@ -57,7 +57,7 @@ class WarpAttention {
   static constexpr int kGroups = kTiles <= 4 ? 2 : 1;  // that the warp takes at once
   static constexpr int kAll = kGroups * kStep;         // positions from there to its next
 
-  FLYWHEEL_TASK WarpAttention(const HeadCache& head, const Blocks& blocks)
+  FLYWHEEL_TASK WarpAttention(const HeadCache& head, Blocks& blocks)
       : head_{head.pool, head.table, head.stride, kDims},
         blocks_(blocks) {}
 
@@ -265,7 +265,7 @@ class WarpAttention {
   }
 
   const HeadCache head_;
-  Blocks blocks_;
+  Blocks& blocks_;
   Group groups_[kGroups];
   const FourWeights* queries_ = nullptr;
   const std::uint16_t* step_ = nullptr;  // in parts: what belongs into the positions that are added, if anything does

@@ -47,8 +47,10 @@ struct HeadCache {
     const int i = position / kBlockPositions;
     return block(table ? table[i] : static_cast<std::uint32_t>(i));
   }
-  FLYWHEEL_TASK Half& key(int position, int dim) const {
-    return block_of(position).keys[CacheTiles::key_at(position % kBlockPositions, dim, head_dim)];
+  FLYWHEEL_TASK Half& key(int position, int dim) const { return key(block_of(position), position, dim); }
+  /// The same of a position whose block is known.
+  FLYWHEEL_TASK Half& key(const CacheTiles& of, int position, int dim) const {
+    return of.keys[CacheTiles::key_at(position % kBlockPositions, dim, head_dim)];
   }
   FLYWHEEL_TASK Half& value(int position, int dim) const {
     return block_of(position).values[CacheTiles::value_at(position % kBlockPositions, dim, head_dim)];
@@ -88,18 +90,29 @@ class WarpBlocks {
   /// Of the text's i-th block. All lanes.
   template <class Block>
   FLYWHEEL_TASK std::uint32_t number(const Block& block, int i) {
-    if (!table_) return static_cast<std::uint32_t>(i);
-    if (i < first_ || i >= first_ + kLanes) {
+    if (static_cast<std::uint32_t>(i - first_) >= kLanes) {
       first_ = i;
       entry_ = table_[i + block.lane()];  // beyond a text's entries are those of the next, see kEntriesBehind
     }
     return block.shuffle(entry_, i - first_);
   }
 
- private:
+ protected:
   const std::uint32_t* table_;
+
+ private:
   std::uint32_t entry_ = 0;
   int first_ = 0;
+};
+
+/// The same where there may be no table.
+class AnyBlocks : public WarpBlocks {
+ public:
+  using WarpBlocks::WarpBlocks;
+  template <class Block>
+  FLYWHEEL_TASK std::uint32_t number(const Block& block, int i) {
+    return table_ ? WarpBlocks::number(block, i) : static_cast<std::uint32_t>(i);
+  }
 };
 /// Entries behind all tables, which warps read and do not use.
 inline constexpr int kEntriesBehind = kLanes;

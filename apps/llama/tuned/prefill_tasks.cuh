@@ -165,7 +165,8 @@ FLYWHEEL_TASK inline void attend_alone(const HeadCache& of, int begin, int last,
   float largest = -std::numeric_limits<float>::infinity(), sum = 0;
   for (int p = begin; p < last; ++p) {
     float score = 0;
-    for (int i = 0; i < dims; ++i) score += turned[i] * to_float(of.key(p, i));
+    const CacheTiles block = of.block_of(p);
+    for (int i = 0; i < dims; ++i) score += turned[i] * to_float(of.key(block, p, i));
     weights[p] = score * scale;
     largest = weights[p] > largest ? weights[p] : largest;
   }

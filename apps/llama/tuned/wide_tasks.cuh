@@ -150,7 +150,7 @@ struct WideAttend {
   /// key or value, which does not turn; each weighs its positions, and then their sums are put together.
   template <int kTiles, class Block, class Team>
   FLYWHEEL_TASK void attend(Block& block, const Team& team, AttendArea<kTiles, kTeamWarps>& area, const Pair& of, int done,
-                            const HeadCache& head, const WarpBlocks& blocks_of) const {
+                            const HeadCache& head, WarpBlocks& blocks_of) const {
     constexpr int kQueries = kHeadsTogether / kTeamWarps;  // of a warp
     static_assert(kTeamWarps == 2, "one makes the key ready, one the value");
     const int warp = team.warp(), count = group() - done < kHeadsTogether ? group() - done : kHeadsTogether;
