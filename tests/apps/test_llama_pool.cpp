@@ -85,8 +85,12 @@ TEST_CASE("pool: its size is what is asked for, in whole blocks, or a context fo
   CHECK(PoolSize(100, 8, 32, false, 0).idle == 1);
   CHECK(PoolSize(1000, 8, 4, true, 65).blocks == 2);
   CHECK(PoolSize(1000, 8, 4, true, 1'000'000).blocks == 64);
-  CHECK(PoolSize(1000, 8, 1, true, 65).blocks == 2);
-  CHECK(PoolSize(1000, 8, 1, true, 65).entries == 2);
+  CHECK(PoolSize(1000, 8, 1, true, 65).blocks == 3);
+  CHECK(PoolSize(1000, 8, 1, true, 60).positions == 64);
+  CHECK(PoolSize(1000, 8, 1, true, 60).blocks == 2);
+  CHECK(PoolSize(1000, 8, 1, true, 60).entries == 2);
+  CHECK(PoolSize(1000, 8, 4, true, 65).positions == 128);
+  CHECK(PoolSize(100, 8, 4, true, 1000).positions == 100);
 }
 
 TEST_CASE("pool: where memory has no room for a context of each text, it takes what there is") {

@@ -4,16 +4,18 @@
 
 namespace llama {
 
-/// One place's tables are in order, so its idle entries are, too.
+/// One place's tables are in order, so its idle entries are, too: its blocks hold what passes write behind its end.
 PoolSize::PoolSize(int room, int beyond, int places, bool compiled, std::int64_t pool)
     : entries(blocks_for(std::int64_t{room} + beyond)),
       idle(places == 1 ? 0
            : compiled  ? places
                        : 1),
-      blocks(pool > 0 ? blocks_for(std::min(pool, std::int64_t{places} * entries * kBlockPositions)) : places * entries) {
-  if (places > 1) return;
-  if (pool > 0) blocks = blocks_for(std::min<std::int64_t>(pool, room) + beyond);
-  entries = blocks;
+      blocks(places * entries),
+      positions(room) {
+  if (pool <= 0) return;
+  blocks = blocks_for(std::min(pool, std::int64_t{blocks} * kBlockPositions));
+  positions = std::min(room, blocks * kBlockPositions);
+  if (places == 1) blocks = entries = blocks_for(std::int64_t{positions} + beyond);
 }
 
 BlockTables::BlockTables(Runtime& runtime, int places, const PoolSize& size)

@@ -23,9 +23,10 @@ struct PoolSize {
   /// all texts share; 0: a room for each. `places`: texts at once; idle places of `compiled` steps write, too.
   PoolSize(int room, int beyond, int places, bool compiled, std::int64_t pool);
 
-  int entries;  // of a text's table
-  int idle;     // blocks that are nobody's
-  int blocks;   // that texts may have
+  int entries;    // of a text's table
+  int idle;       // blocks that are nobody's
+  int blocks;     // that texts may have
+  int positions;  // of a text, at most: those of the room, or of whole blocks where the pool is smaller
   int all() const { return idle + blocks; }
 };
 

@@ -27,7 +27,7 @@ namespace llama {
 class Crowd {
  public:
   /// All must outlive it. `reader`: null if the decode's steps read the prompts. `requests`: each of no more positions than
-  /// memory.most_positions().
+  /// memory.pool.positions.
   Crowd(TunedMemory& memory, PromptReader* reader, const std::vector<Request>& requests);
   /// All blocks are free again.
   ~Crowd();

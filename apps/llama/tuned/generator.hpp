@@ -54,7 +54,7 @@ class TunedGenerator : public Generator {
   TunedMemory& memory() { return memory_; }
   const Weights& weights() const { return weights_; }
   const StreamedWeights& streamed_weights() const { return streamed_; }
-  int most_positions() const override { return memory_.most_positions(); }
+  int most_positions() const override { return memory_.pool.positions; }
   int sequences() const override { return memory_.sequences; }  // see sequences_for()
   std::uint32_t tasks() const override { return decode_.size(); }
   /// Texts of the last call that waited for blocks after they had begun, as often as they did.

@@ -3,7 +3,6 @@
 
 #include <flywheel/flywheel.hpp>
 
-#include <algorithm>
 #include <vector>
 
 #include "apps/llama/checkpoint/config.hpp"
@@ -71,8 +70,6 @@ struct TunedMemory : StepMemory {
   TunedCache cache_of_steps(std::size_t layer) const {
     return {caches[layer].data(), sequences == 1 ? nullptr : tables.data()};
   }
-  /// Positions that a text may have: all, unless the pool has fewer.
-  int most_positions() const { return std::min(positions, pool.blocks * kBlockPositions); }
   void forget_values();  // in the cache, of all positions
   /// What a text's first positions hold, in whole blocks; and back into the blocks that it has by then.
   std::vector<Half> read_blocks(std::size_t place, std::uint32_t positions) const;
