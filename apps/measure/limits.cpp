@@ -42,13 +42,6 @@ Gpu find_gpu() {
   return {.present = true, .name = properties.name, .driver = driver_version()};
 }
 
-std::size_t free_gpu_bytes() {
-  if (!find_gpu().present) return 0;
-  std::size_t available = 0, total = 0;
-  check_cuda(cudaMemGetInfo(&available, &total), "cudaMemGetInfo");
-  return available;
-}
-
 std::vector<Measurement> limit_rows(const Effort& effort) {
   const auto take = [&](Samples (*measure)(int), int full) {
     return [measure, samples = effort.samples(full)] { return measure(samples); };

@@ -22,9 +22,6 @@ struct Gpu {
 
 Gpu find_gpu();
 
-/// Device memory that nobody has, in bytes; 0 without a GPU.
-std::size_t free_gpu_bytes();
-
 /// The rows limit.* and peer.* of this build; none in a host-only build.
 std::vector<Measurement> limit_rows(const Effort& effort);
 

@@ -7,8 +7,6 @@ Gpu find_gpu() {
   return {.why_not = "no GPU: this build is host-only. Install the CUDA Toolkit and configure with -DFLYWHEEL_CUDA=ON"};
 }
 
-std::size_t free_gpu_bytes() { return 0; }
-
 std::vector<Measurement> limit_rows(const Effort&) { return {}; }
 
 }  // namespace measure

@@ -31,11 +31,10 @@ inline Runtime emulated_runtime(const Config& config, int context, std::uint32_t
   options.tuning.bulk_copies = bulk;
   options.start_timeout = std::chrono::seconds(60);  // of processors that others keep busy
   options.scratch_bytes = tuned_scratch_bytes(config, true, context);
-  return flywheel::testing::start_emulated<TunedEmbed, TunedProject, TunedProjectBiased, TunedAttend, TunedAttendPaged,
-                                           TunedAttendWindow, TunedGateUp, TunedResidual, TunedLogits, TunedChoose, TunedAppend,
-                                           TunedAttendCached, TunedNextChunk, WideEmbed, WideAttend, WideChoose, PrefillEmbed,
-                                           PrefillNorm, PrefillGemm, PrefillTurn, PrefillAttend, PrefillTail, PrefillChoose,
-                                           FillRandom, NobodysTask>(options);
+  return flywheel::testing::start_emulated<
+      TunedEmbed, TunedProject, TunedProjectBiased, TunedAttend, TunedAttendWindow, TunedGateUp, TunedResidual, TunedLogits,
+      TunedChoose, TunedAppend, TunedAttendCached, TunedNextChunk, WideEmbed, WideAttend, WideChoose, PrefillEmbed, PrefillNorm,
+      PrefillGemm, PrefillTurn, PrefillAttend, PrefillTail, PrefillChoose, FillRandom, NobodysTask>(options);
 }
 
 }  // namespace llama

@@ -7,35 +7,24 @@
 
 namespace llama {
 
-/// The blocks of text `text`, as they are now.
-inline std::vector<std::uint32_t> blocks_of(TunedGenerator& generator, int text) {
-  const auto blocks = generator.memory().tables.of(static_cast<std::size_t>(text));
-  return {blocks.begin(), blocks.end()};
-}
-
-/// Keys and values of the first `count` positions of these blocks, in all layers.
-inline std::vector<float> cached_in(TunedGenerator& generator, const std::vector<std::uint32_t>& blocks, int count) {
+/// Keys and values of the positions before `count` of text `text`, in all layers.
+inline std::vector<float> cached_before(TunedGenerator& generator, int text, int count) {
+  const TunedMemory& memory = generator.memory();
   const Config& config = generator.config();
-  REQUIRE(blocks.size() * kBlockPositions >= static_cast<std::size_t>(count));
   std::vector<float> all;
-  for (const Buffer<Half>& cache : generator.memory().caches) {
-    std::vector<Half> halves = cache.read();
+  for (std::size_t layer = 0; layer < memory.keys.size(); ++layer) {
+    std::vector<Half> keys = memory.keys[layer].read(), values = memory.values_cache[layer].read();
     for (int head = 0; head < config.num_key_value_heads; ++head) {
-      const HeadCache of =
-          TunedCache{halves.data(), blocks.data()}.head(0, 0, head, config.num_key_value_heads, config.head_dim);
+      const TunedCache of = TunedCache{keys.data(), values.data()}.head(text * config.num_key_value_heads + head,
+                                                                        memory.context, config.head_dim);
       for (int position = 0; position < count; ++position)
         for (int i = 0; i < config.head_dim; ++i) {
-          all.push_back(to_float(of.key(position, i)));
-          all.push_back(to_float(of.value(position, i)));
+          all.push_back(to_float(of.keys[TunedCache::key_at(position, i, config.head_dim)]));
+          all.push_back(to_float(of.values[TunedCache::value_at(position, i, config.head_dim)]));
         }
     }
   }
   return all;
-}
-
-/// The same of text `text`.
-inline std::vector<float> cached_before(TunedGenerator& generator, int text, int count) {
-  return cached_in(generator, blocks_of(generator, text), count);
 }
 
 /// A step with more sequences adds the squares of a norm in another order, which moves sums by their last bits, and halves now
@@ -156,11 +145,8 @@ inline void check_long_products(const StartTuned& start, const std::string& name
   const Request late{.prompt = prompt, .tokens = 1, .sampling = {}, .stop_at_end = false};
   Request early = beside;
   early.tokens = 2;  // its place is the long prompt's, while the other is written
-  std::vector<std::uint32_t> blocks;
-  two.chunks.generate({early, beside, late}, [&](std::size_t text, std::uint32_t) {
-    if (text == 2) blocks = blocks_of(two.chunks, 0);
-  });
-  CHECK((cached_in(two.chunks, blocks, count) == at_once));
+  two.chunks.generate({early, beside, late}, [](std::size_t, std::uint32_t) {});
+  CHECK((cached_before(two.chunks, 0, count) == at_once));
 }
 
 /// A prompt that fills the room to its last position, where a chunk goes beyond it.

@@ -136,8 +136,7 @@ TEST_CASE("the program takes prompts from a file, as many as there are, by eithe
   folder.write("prompts.txt", "ROMEO:\n\nJULIET:\nROMEO:" + times(8, "\nThe king") + "\n");
   const std::string given = " --device cpu --json --tokens 6 --seed 5 --prompts " + (folder.path() / "prompts.txt").string();
   const nlohmann::json one = json_of_program("generate --device cpu --tuned --json --tokens 6 --seed 7 --prompt ROMEO:");
-  for (const std::string how :
-       {"generate --tuned", "generate --tuned --places 2", "generate --tuned --places 4 --pool 128", "generate"}) {
+  for (const std::string how : {"generate --tuned", "generate --tuned --places 2", "generate"}) {
     INFO(how);
     const nlohmann::json texts = json_of_program(how + given).at("texts");
     REQUIRE(texts.size() == 11);
@@ -159,10 +158,6 @@ TEST_CASE("the program answers wrong input with one sentence and exit code 2") {
   check_refused("generate --device cpu --tuned --prompt a --prompt b --tokens 600", {"text 1 of 2", "600", "512"});
   check_refused("generate --device cpu --tuned --places 3", {"--places", "3"});
   check_refused("generate --device cpu --places 2", {"--places", "one text at a time", "--tuned"});
-  check_refused("generate --device cpu --pool 100", {"--pool", "one text at a time", "--tuned"});
-  check_refused("generate --device cpu --tuned --pool 0", {"--pool: must be 1 or more"});
-  check_refused("generate --device cpu --tuned --pool 60 --tokens 90",
-                {"text 1 of 1", "positions of the cache", "has 64", "make the pool larger (--pool)"});
   check_refused("generate --device cpu --prompts /nonexistent", {"--prompts /nonexistent", "cannot be read"});
   check_refused("generate --device cpu --prompts /dev/null", {"--prompts /dev/null", "no prompt"});
   check_refused("generate --device cpu --tuned --prompt a b", {"not expected: b"});

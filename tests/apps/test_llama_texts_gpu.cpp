@@ -3,7 +3,7 @@
 #include "apps/llama/tuned/options.hpp"
 #include "apps/llama/tuned/start.hpp"
 #include "catch.hpp"
-#include "llama_pool_support.hpp"
+#include "llama_texts_support.hpp"
 
 namespace llama {
 namespace {
@@ -73,20 +73,6 @@ TEST_CASE("GPU: each of several texts ends at its own end-of-text token, and the
   const auto outcomes = generator.generate(requests, [](std::size_t, std::uint32_t) {});
   CHECK(outcomes[0].ended);
   CHECK(outcomes[0].steps == steps_of(requests, cut));
-}
-
-TEST_CASE("GPU: texts that share a pool which has too few blocks for all are each what they are alone") {
-  const StartTuned start = [](const Config& config, int context) {
-    return start_tuned_runtime(tuned_options(config, {.context = context, .texts = 64},
-                                             {.target = Target::gpu, .tuning = {.operand_window = kBestWindow}}));
-  };
-  for (const PromptWay way : {PromptWay::best, PromptWay::chunks, PromptWay::token_by_token}) {
-    check_pause(start, kModelFolder, way);
-    check_cancel_in_prompt(start, kModelFolder, way == PromptWay::token_by_token ? PromptWay::products : way, 200);
-  }
-  for (const int places : {4, 16, 64})
-    check_pool(start, kModelFolder, {.texts = 200, .places = places, .prompt = 300, .tokens = 200, .places_of_each = places},
-               (places + 8) * kBlockPositions);
 }
 
 }  // namespace

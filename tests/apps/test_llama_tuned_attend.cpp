@@ -1,6 +1,4 @@
 // Tuned attention, thread by thread as a GPU runs it, against sums in double.
-#include <random>
-
 #include "catch.hpp"
 #include "support/fiber_block.hpp"
 
@@ -22,7 +20,7 @@ struct Case {
 /// Everything a step's attention reads and writes, and the task that is tested.
 struct Attention {
   explicit Attention(const Case& shape) : c(shape) {
-    blocks = blocks_for(c.position + 1);
+    room = (c.position + 16) / 16 * 16;
     qkv = numbers.floats(c.sequences * (c.heads + 2 * c.kv_heads) * c.dim);
     made = stamped(qkv);
     packed.assign(packed_size(c.sequences, c.heads * c.dim), Stamped{0x7ff77ff7});
@@ -32,10 +30,9 @@ struct Attention {
     }
     q_norm = numbers.floats(c.dim);
     k_norm = numbers.floats(c.dim);
-    halves = numbers.halves(c.sequences * blocks * c.kv_heads * 2 * kBlockPositions * c.dim);
-    for (int i = 0; i < c.sequences * blocks; ++i) table.push_back(static_cast<std::uint32_t>(i));
-    std::shuffle(table.begin(), table.end(), std::mt19937(7));
-    table.resize(table.size() + kEntriesBehind, ~0u);
+    const int cached = c.sequences * c.kv_heads * room * c.dim;
+    keys = numbers.halves(cached);
+    values = numbers.halves(cached);
     parts.assign(partials().words(), Stamped{0});
     states.assign(static_cast<std::size_t>(c.sequences), {static_cast<std::uint32_t>(c.position), 0});
   }
@@ -48,14 +45,14 @@ struct Attention {
     const auto byte = [](int i) { return static_cast<std::uint8_t>(i); };
     return {made.data(),
             partials(),
-            cache(),
+            {keys.data(), values.data()},
             rope.data(),
             c.normed ? q_norm.data() : nullptr,
             c.normed ? k_norm.data() : nullptr,
             states.data(),
             packed.data(),
             1e-5f,
-            blocks,
+            room,
             byte(c.sequence),
             byte(c.kv_heads),
             byte(head / (c.heads / c.kv_heads)),
@@ -70,7 +67,6 @@ struct Attention {
   /// `most`: heads of a task.
   void run_all(bool backwards = false, int most = 64) {
     if (c.window) run_all<TunedAttendWindow>(backwards, most);
-    else if (in_table()) run_all<TunedAttendPaged>(backwards, most);
     else run_all<TunedAttend>(backwards, most);
   }
   template <class Task>
@@ -109,21 +105,22 @@ struct Attention {
     return out;
   }
 
-  bool in_table() const { return c.sequences > 1 || paged; }
-  TunedCache cache() { return {halves.data(), in_table() ? table.data() : nullptr}; }
   /// The cache as the step leaves it: the step's own key and value are in it by now.
-  HeadCache cached(int kv) { return cache().head(c.sequence, blocks, kv, c.kv_heads, c.dim); }
+  double cached(const std::vector<Half>& cache, std::size_t at, int kv) const {
+    const auto head = static_cast<std::size_t>((c.sequence * c.kv_heads + kv) * room * c.dim);
+    return static_cast<double>(to_float(cache[head + at]));
+  }
 
-  std::vector<double> attend(int head) {
+  std::vector<double> attend(int head) const {
     const int kv = head / (c.heads / c.kv_heads);
-    const HeadCache of = cached(kv);
     const std::vector<double> query = turned(head, q_norm);
     std::vector<double> weights, out(static_cast<std::size_t>(c.dim));
     double largest = -1e300, sum = 0;
     const int first = c.window && c.position >= c.window ? c.position - c.window + 1 : 0;
     for (int p = first; p <= c.position; ++p) {
       double score = 0;
-      for (int i = 0; i < c.dim; ++i) score += query[static_cast<std::size_t>(i)] * static_cast<double>(to_float(of.key(p, i)));
+      for (int i = 0; i < c.dim; ++i)
+        score += query[static_cast<std::size_t>(i)] * cached(keys, TunedCache::key_at(p, i, c.dim), kv);
       weights.push_back(score / std::sqrt(c.dim));
       largest = std::max(largest, weights.back());
     }
@@ -131,16 +128,8 @@ struct Attention {
     for (int p = first; p <= c.position; ++p)
       for (int i = 0; i < c.dim; ++i)
         out[static_cast<std::size_t>(i)] +=
-            weights[static_cast<std::size_t>(p - first)] / sum * static_cast<double>(to_float(of.value(p, i)));
+            weights[static_cast<std::size_t>(p - first)] / sum * cached(values, TunedCache::value_at(p, i, c.dim), kv);
     return out;
-  }
-
-  /// From here on the one text's blocks lie where the table says, with what they had in order.
-  void page(const std::vector<Half>& in_order) {
-    paged = true;
-    const std::size_t size = in_order.size() / static_cast<std::size_t>(blocks);
-    for (std::size_t i = 0; i < static_cast<std::size_t>(blocks); ++i)
-      std::copy_n(&in_order[i * size], size, &halves[table[i] * size]);
   }
 
   std::vector<float> results() {
@@ -162,12 +151,10 @@ struct Attention {
 
   Case c;
   Numbers numbers;
-  int blocks;
-  bool paged = false;
-  std::vector<std::uint32_t> table;
+  int room;
   std::vector<float> qkv, rope, q_norm, k_norm;
   std::vector<Stamped> made, packed, parts;
-  std::vector<Half> halves;
+  std::vector<Half> keys, values;
   std::vector<StepState> states;
 };
 
@@ -222,27 +209,22 @@ const std::vector<Case> kCases{{64, 8, 2, 4, 0},
 TEST_CASE("tuned: attention, head sizes, groups of heads, contexts and parts") {
   for (const Case& c : kCases) {
     Attention attention(c);
-    const std::vector<Half> before = attention.halves;
+    const std::vector<Half> before = attention.keys;
     attention.run_all();
     const std::vector<float> once = attention.results();
     std::fill(attention.parts.begin(), attention.parts.end(), Stamped{0});
     attention.run_all(true);  // in another order the bits are the same
     CHECK(attention.results() == once);
-    attention.halves = before;
+    attention.keys = before;
     std::fill(attention.parts.begin(), attention.parts.end(), Stamped{0});
     attention.run_all(false, 1 + (c.position & 1));  // and so they are of tasks of fewer heads
     CHECK(attention.results() == once);
     INFO("head size " << c.dim << ", heads " << c.heads << "/" << c.kv_heads << ", position " << c.position);
     CHECK(attention.error() < 5e-4);  // results are rounded to halves
     std::size_t changed = 0;
-    for (std::size_t i = 0; i < before.size(); ++i) changed += before[i].bits != attention.halves[i].bits;
-    CHECK(changed <= static_cast<std::size_t>(2 * c.kv_heads * c.dim));
-    CHECK(changed > static_cast<std::size_t>(c.kv_heads * c.dim));
-    if (c.sequences > 1) continue;
-    attention.page(before);  // and so they are where blocks lie anywhere
-    std::fill(attention.parts.begin(), attention.parts.end(), Stamped{0});
-    attention.run_all();
-    CHECK(attention.results() == once);
+    for (std::size_t i = 0; i < before.size(); ++i) changed += before[i].bits != attention.keys[i].bits;
+    CHECK(changed <= static_cast<std::size_t>(c.kv_heads * c.dim));
+    CHECK(changed > static_cast<std::size_t>(c.kv_heads * c.dim / 2));
   }
 }
 
@@ -272,9 +254,11 @@ TEST_CASE("tuned: the cache gets the step's key, rotated, and its value") {
     const std::vector<double> key = attention.turned(8 + kv, attention.k_norm);
     for (int i = 0; i < 64; ++i) {
       const auto at = static_cast<std::size_t>(i);
-      CHECK(static_cast<double>(to_float(attention.cached(kv).key(37, i))) == Approx(key[at]).epsilon(0.0005).margin(1e-6));
+      CHECK(attention.cached(attention.keys, TunedCache::key_at(37, i, 64), kv) ==
+            Approx(key[at]).epsilon(0.0005).margin(1e-6));
       const auto value = static_cast<double>(attention.qkv[static_cast<std::size_t>((10 + kv) * 64 + i)]);
-      CHECK(static_cast<double>(to_float(attention.cached(kv).value(37, i))) == Approx(value).epsilon(0.0005).margin(1e-6));
+      CHECK(attention.cached(attention.values, TunedCache::value_at(37, i, 64), kv) ==
+            Approx(value).epsilon(0.0005).margin(1e-6));
     }
   }
 }
@@ -347,7 +331,7 @@ TEST_CASE("a place in the cache belongs to one position and dimension") {
   for (const int dim : {32, 64, 80, 96, 128, 256}) {
     std::vector<int> keys(static_cast<std::size_t>(48 * dim)), values = keys;
     for (int p = 0; p < 48; ++p)
-      for (int i = 0; i < dim; ++i) ++keys.at(CacheTiles::key_at(p, i, dim)), ++values.at(CacheTiles::value_at(p, i, dim));
+      for (int i = 0; i < dim; ++i) ++keys.at(TunedCache::key_at(p, i, dim)), ++values.at(TunedCache::value_at(p, i, dim));
     CHECK(std::all_of(keys.begin(), keys.end(), [](int n) { return n == 1; }));
     CHECK(std::all_of(values.begin(), values.end(), [](int n) { return n == 1; }));
   }

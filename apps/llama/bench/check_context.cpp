@@ -54,17 +54,18 @@ void fill_caches(PortableMemory& memory, const Config& config, int count) {
 
 /// Of a decode of one text.
 void fill_caches(TunedMemory& memory, const Config& config, int count) {
-  for (std::size_t layer = 0; layer < memory.caches.size(); ++layer) {
-    std::vector<Half> numbers(memory.caches[layer].size());
-    const auto of = [&](int head) {
-      return TunedCache{numbers.data(), nullptr}.head(0, 0, head, config.num_key_value_heads, config.head_dim);
-    };
-    const auto half = [](float number) { return static_cast<std::uint16_t>(round_to_half(number)); };
-    for_each_number(config, layer, Part::keys, count,
-                    [&](int head, int position, int i, float number) { of(head).key(position, i).bits = half(number); });
-    for_each_number(config, layer, Part::values, count,
-                    [&](int head, int position, int i, float number) { of(head).value(position, i).bits = half(number); });
-    memory.caches[layer].write(numbers);
+  const auto fill = [&](Buffer<Half>& to, std::size_t layer, Part part, auto&& place_of) {
+    std::vector<Half> numbers(to.size());
+    const std::size_t of_head = numbers.size() / static_cast<std::size_t>(config.num_key_value_heads);
+    for_each_number(config, layer, part, count, [&](int head, int position, int i, float number) {
+      const std::size_t at = static_cast<std::size_t>(head) * of_head + place_of(position, i, config.head_dim);
+      numbers[at].bits = static_cast<std::uint16_t>(round_to_half(number));
+    });
+    to.write(numbers);
+  };
+  for (std::size_t layer = 0; layer < memory.keys.size(); ++layer) {
+    fill(memory.keys[layer], layer, Part::keys, TunedCache::key_at);
+    fill(memory.values_cache[layer], layer, Part::values, TunedCache::value_at);
   }
 }
 

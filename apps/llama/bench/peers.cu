@@ -42,8 +42,8 @@ const OpKind& find_among(std::type_index type) {
 
 template <int kBlocksOfSm>
 const OpKind& find_kind(std::type_index type) {
-  return find_among<kBlocksOfSm, TunedEmbed, TunedProject, TunedProjectBiased, TunedAttend, TunedAttendPaged, TunedAttendWindow,
-                    TunedGateUp, TunedResidual, TunedLogits, TunedChoose>(type);
+  return find_among<kBlocksOfSm, TunedEmbed, TunedProject, TunedProjectBiased, TunedAttend, TunedAttendWindow, TunedGateUp,
+                    TunedResidual, TunedLogits, TunedChoose>(type);
 }
 const OpKind& find_kind(std::type_index type, int blocks_per_sm) {
   if (blocks_per_sm == 1) return find_kind<1>(type);

@@ -90,7 +90,8 @@ Weights random_weights(Runtime& runtime, const Config& config, std::uint64_t see
 
 void fill_cache(Runtime& runtime, TunedMemory& memory, std::uint64_t seed) {
   Filler fill(runtime, seed);
-  for (Buffer<Half>& cache : memory.caches) fill.add(cache.data(), cache.size(), 0.f, 1.f);
+  for (auto* caches : {&memory.keys, &memory.values_cache})
+    for (Buffer<Half>& cache : *caches) fill.add(cache.data(), cache.size(), 0.f, 1.f);
   fill.run();
 }
 

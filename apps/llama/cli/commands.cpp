@@ -160,8 +160,6 @@ void add_prompts_of_file(TextRequest& request) {
 void generate_text(const Setup& setup, TextRequest request) {
   if (request.places && !setup.tuned)
     throw RequestError("--places: the portable decode writes one text at a time: give --tuned, or leave --places out");
-  if (setup.pool && !setup.tuned)
-    throw RequestError("--pool: the portable decode writes one text at a time: give --tuned, or leave --pool out");
   if (!request.prompt_file.empty()) add_prompts_of_file(request);
   else if (request.prompts.empty()) request.prompts = {"ROMEO:\n"};
   const std::size_t count = request.prompts.size();

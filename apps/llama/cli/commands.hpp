@@ -16,8 +16,8 @@ namespace llama {
 struct TextRequest {
   std::vector<std::string> prompts;   // of as many texts; of none and no file: "ROMEO:" and a line break
   std::filesystem::path prompt_file;  // if any, further prompts: each line is one
-  int places = 0;                     // texts that --tuned writes at once: see sequences_for(); 0: all, at most 16
-  std::uint32_t tokens = 0;           // 0: 256, or as many as context and pool have room for if that is less
+  int places = 0;                     // texts that --tuned writes at once: 1, 2, 4 or 8; 0: all, at most 8
+  std::uint32_t tokens = 0;           // 0: 256, or as many as the context has room for if that is less
   Sampling sampling;                  // of the first text; each after it has the next seed
   bool stop_at_end = true;
   bool json = false;  // one JSON object in the end in place of the text as it comes

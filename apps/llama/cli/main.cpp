@@ -25,7 +25,6 @@ constexpr const char* kExamples =
     "  llama generate --tuned --greedy\n"
     "  llama generate --tuned --prompt \"ROMEO:\" --prompt \"JULIET:\"\n"
     "  llama generate --tuned --prompts lines.txt --places 64 --tokens 200\n"
-    "  llama generate --tuned --prompts lines.txt --places 64 --pool 20000\n"
     "  llama chat --stop '\\n\\n'\n"
     "  llama chat --model ~/Qwen3-0.6B --system \"Answer briefly.\"\n"
     "  llama info\n"
@@ -76,12 +75,7 @@ void add_generate(CLI::App& app, Setup& setup, TextRequest& request) {
   command.add_option("--prompts", request.prompt_file, "A file each line of which is the prompt of a text; empty ones are not");
   command.add_option("--places", request.places, "Texts that --tuned writes at once; others take the places of those that end")
       ->check(CLI::IsMember({1, 2, 4, 8, 16, 32, 64}))
-      ->default_str("as many as there are, at most 16");
-  command
-      .add_option("--pool", setup.pool,
-                  "Positions of the cache that all texts of --tuned share, in blocks of 64; who joins waits for blocks")
-      ->check(at_least(1))
-      ->default_str("a context for each place, or what the GPU's memory has room for");
+      ->default_str("as many as there are, at most 8");
   add_writing(command, setup, request.sampling, request.tokens);
   command.add_flag_callback(
       "--ignore-end", [&request] { request.stop_at_end = false; }, "Write on after an end-of-text token");

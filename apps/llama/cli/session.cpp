@@ -9,21 +9,11 @@
 #include "apps/llama/tuned/generator.hpp"
 #include "apps/llama/tuned/options.hpp"
 #include "apps/llama/tuned/start.hpp"
-#include "apps/measure/limits.hpp"
 
 namespace llama {
 namespace {
 
 constexpr std::uint32_t kDefaultTokens = 256;
-
-/// With a pool of a definite size, where a GPU is to have one.
-Setup with_pool(Setup setup, int texts) {
-  if (!setup.tuned || setup.pool || texts == 1 || choose_target(setup.target) != Target::gpu) return setup;
-  const Config config = read_config(find_model(setup.model));
-  const TunedRoom room{.context = choose_context(config, setup.context), .texts = texts};
-  setup.pool = pool_within(config, room, measure::free_gpu_bytes());
-  return setup;
-}
 
 Runtime start_for(const Setup& setup, const std::filesystem::path& folder, int texts) {
   Options options{.target = setup.target, .workers = setup.workers};
@@ -31,7 +21,7 @@ Runtime start_for(const Setup& setup, const std::filesystem::path& folder, int t
   const int context = choose_context(config, setup.context);
   if (setup.tuned) {
     options.tuning.operand_window = kBestWindow;
-    return start_tuned_runtime(tuned_options(config, {.context = context, .texts = texts, .pool = setup.pool}, options));
+    return start_tuned_runtime(tuned_options(config, {.context = context, .texts = texts}, options));
   }
   options.scratch_bytes = std::max(options.scratch_bytes, portable_scratch_bytes(config, context));
   return start_portable_runtime(options);
@@ -39,15 +29,14 @@ Runtime start_for(const Setup& setup, const std::filesystem::path& folder, int t
 
 std::unique_ptr<Generator> make_generator(Runtime& runtime, const Setup& setup, const std::filesystem::path& folder,
                                           int texts) {
-  if (setup.tuned) return std::make_unique<TunedGenerator>(runtime, folder, setup.context, texts, setup.pool);
+  if (setup.tuned) return std::make_unique<TunedGenerator>(runtime, folder, setup.context, texts);
   return std::make_unique<PortableGenerator>(runtime, folder, setup.context);
 }
 
 }  // namespace
 
-Session::Session(const Setup& wanted, int texts)
-    : setup(with_pool(wanted, texts)),
-      folder(find_model(setup.model)),
+Session::Session(const Setup& setup, int texts)
+    : folder(find_model(setup.model)),
       tokenizer(Tokenizer::load(folder)),
       runtime(start_for(setup, folder, texts)),
       generator(make_generator(runtime, setup, folder, texts)) {
@@ -57,7 +46,7 @@ Session::Session(const Setup& wanted, int texts)
 }
 
 std::uint32_t Session::tokens_behind(std::size_t prompt, std::uint32_t wanted) const {
-  const auto room = static_cast<std::size_t>(generator->most_positions()) + 1;
+  const auto room = static_cast<std::size_t>(generator->context()) + 1;
   const std::size_t left = room > prompt ? room - prompt : 1;
   return static_cast<std::uint32_t>(std::min<std::size_t>(wanted ? wanted : kDefaultTokens, left));
 }

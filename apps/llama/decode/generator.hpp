@@ -19,7 +19,7 @@ class Generator {
   Generator& operator=(const Generator&) = delete;
 
   /// Throws RequestError as check_requests() does.
-  virtual void check(const std::vector<Request>& requests) const { check_requests(requests, config_, context_); }
+  void check(const std::vector<Request>& requests) const { check_requests(requests, config_, context_); }
   /// Writes a text for each request: each from its own prompt, as its own seed has it, to its own end. Up to sequences() texts
   /// are written at once; others wait for the place of one that ends. A token comes as soon as it is chosen. What `on_token`
   /// and `on_end` throw cancels all. Throws RequestError as check() does, and for logits that are no numbers.
@@ -40,9 +40,8 @@ class Generator {
 
   const Config& config() const { return config_; }
   int context() const { return context_; }
-  virtual int most_positions() const { return context_; }  // of a text
-  virtual int sequences() const = 0;                       // texts at once, at most
-  virtual std::uint32_t tasks() const = 0;                 // of one step
+  virtual int sequences() const = 0;        // texts at once, at most
+  virtual std::uint32_t tasks() const = 0;  // of one step
 
  protected:
   Generator(Runtime& runtime, Config config, int context) : runtime_(runtime), config_(std::move(config)), context_(context) {}

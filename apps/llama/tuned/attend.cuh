@@ -29,10 +29,9 @@ struct TunedAttend : AttendTask {
   static constexpr bool knows(int head_dim) { return scratch_bytes(head_dim) > 0; }
 
  protected:
-  /// The sizes of most models have a way of their own for steps without windows. All else is out of the way of the loops of
-  /// tasks.
-  template <class Block, class Operands, class Step>
-  FLYWHEEL_TASK void compute_part(Block& block, Operands& operands, const Step& step) const {
+  /// The sizes of most models have a way of their own for plain steps. All else is out of the way of the loops of tasks.
+  template <class Block, class Operands>
+  FLYWHEEL_TASK void compute_part(Block& block, Operands& operands, const PlainStep& step) const {
     if (partials.head_dim == 64 || partials.head_dim == 128) {
       Block copy = block;  // for the call: the caller's own stays in registers
       if (partials.head_dim == 64) attend_all<4>(copy, step);
@@ -113,15 +112,14 @@ struct TunedAttend : AttendTask {
   FLYWHEEL_COLD void attend(Block& outside, const int done, const Step step) const {
     Block block = outside;  // in registers: local memory is a trip to L2 away after each acquire
     const int warp = block.warp();
-    const HeadCache head = cache_of(text(step.appends));
-    typename Step::Blocks blocks(block, head);  // on its way with the span: one trip
     const Span part_of = span(step);
     if (part_of.last <= part_of.first) return end(block, done);  // the context is short: nobody reads this part
+    const TunedCache head = cache_of(text(step.appends));
     HeadValues<FixedSize<kTiles>> values;
     const HeadSource from = source(warp, heads_from(done), step.appends);
     if (from.words) values.prepare(block, from, turn_of(part_of.position));
     const auto joins = join<kTiles>(done).share(warp, part_of.used);
-    WarpAttention<kTiles, kTileWarps, typename Step::Blocks> mine(head, blocks);
+    WarpAttention<kTiles> mine(head.keys, head.values);
     const int first = part_of.first + warp * 16;
     if (!step.appends && !block.await()) return;
     mine.load_keys(block, first, part_of.last);
@@ -146,8 +144,7 @@ struct TunedAttend : AttendTask {
     block.sync();
     write(block, area, part_of.used, packed, heads_from(done));
     if (caches_step && warp >= kHeadsTogether && from.words && part_of.has_step())
-      area.append(block, head.block(blocks.number(block, part_of.position / kBlockPositions)), part_of.position,
-                  warp - kHeadsTogether);
+      area.append(block, head, part_of.position, warp - kHeadsTogether);
     if (part_of.used > 1) join<kTiles>(done)(block, part_of.used, joins, packed);
     block.sync();
     end(block, done);
@@ -184,15 +181,7 @@ struct TunedAttend : AttendTask {
 };
 static_assert(sizeof(TunedAttend) <= kTaskArgBytes);
 
-/// The same of steps of several texts, whose blocks lie anywhere in the pool.
-struct TunedAttendPaged : TunedAttend {
-  template <class Block, class Operands>
-  requires Block::kOnGpu FLYWHEEL_TASK void compute(Block& block, Operands& operands) const {
-    compute_part(block, operands, PagedStep{});
-  }
-};
-
-/// The same of a layer with a window, of one text or several.
+/// The same of a layer with a window.
 struct TunedAttendWindow : TunedAttend {
   template <class Block, class Operands>
   requires Block::kOnGpu FLYWHEEL_TASK void compute(Block& block, Operands& operands) const {

@@ -41,12 +41,10 @@ struct alignas(16) AttendArea {
   }
   /// Not before all warps are through with the cache: they load whole tiles of it, this position's place among them.
   template <class Block>
-  /// `to`: the position's block.
-  FLYWHEEL_TASK void append(const Block& block, const CacheTiles& to, int position, int which) const {
-    const int at = position % kBlockPositions;
+  FLYWHEEL_TASK void append(const Block& block, const TunedCache& head, int position, int which) const {
     for (int i = block.lane(); i < kDims; i += kLanes)
-      if (which == 0) to.keys[CacheTiles::key_at(at, i, kDims)].bits = step[i];
-      else to.values[CacheTiles::value_at(at, i, kDims)].bits = step[kDims + i];
+      if (which == 0) head.keys[TunedCache::key_at(position, i, kDims)].bits = step[i];
+      else head.values[TunedCache::value_at(position, i, kDims)].bits = step[kDims + i];
   }
 
   /// A warp: lane 4 * w + h has what warp w's sums of head h count.

@@ -7,19 +7,13 @@
 namespace llama {
 
 /// What a step of attention does, as far as that is known at compile time: it appends the step's key and value to the cache;
-/// layers may have windows; how a warp finds the text's blocks.
+/// layers may have windows.
 struct PlainStep {
   static constexpr bool appends = true, windowed = false;
-  using Blocks = BlocksInOrder;
-};
-struct PagedStep {
-  static constexpr bool appends = true, windowed = false;
-  using Blocks = WarpBlocks;
 };
 struct AnyStep {
   bool appends;
   static constexpr bool windowed = true;
-  using Blocks = AnyBlocks;
 };
 
 /// The `count` query heads from `head` on, which are of one key and value head. In a step of the decode each sequence is a
@@ -36,7 +30,7 @@ struct AttendTask {
   const StepState* states;
   Stamped* results;  // see PackedOutput
   float eps;
-  std::int32_t blocks;  // entries of a text in the cache's table
+  std::int32_t positions;  // the cache has room for, a multiple of 16
   std::uint8_t sequence, kv_heads, kv_head, head;
   std::uint8_t count : 7, caches_step : 1;  // one of the tasks of a key and value head does
   std::uint8_t split;
@@ -54,12 +48,12 @@ struct AttendTask {
     float* weights = block.template scratch<float>(part.last - part.first);
     float* made = block.template scratch<float>(2 * dims());
     if (!turned || !in || !weights || !made) return;
-    const HeadCache mine = cache_of(text(step.appends));
+    const TunedCache mine = cache_of(text(step.appends));
     const bool makes = step.appends && part.has_step();
     if (makes) {
       turn_head(block, key(), k_norm, turn_of(part.position), dims(), eps, in, turned);
       make_step(block, turned, made);
-      if (caches_step) append_to_cache(block, mine, part.position, turned, value());
+      if (caches_step) append_to_cache(block, mine, part.position, dims(), turned, value());
     }
     const StepValues own{makes ? part.position : -1, made, made + dims()};
     for (int h = 0; h < count; ++h) {
@@ -92,7 +86,7 @@ struct AttendTask {
   /// Whose cache it is. Read with the span.
   FLYWHEEL_TASK int text(bool appends) const { return appends ? sequence : static_cast<int>(states[sequence].text); }
   /// The head's keys and values of a text.
-  FLYWHEEL_TASK HeadCache cache_of(int text) const { return cache.head(text, blocks, kv_head, kv_heads, dims()); }
+  FLYWHEEL_TASK TunedCache cache_of(int text) const { return cache.head(text * kv_heads + kv_head, positions, dims()); }
   FLYWHEEL_TASK const float* turn_of(int position) const {
     return rope + static_cast<std::size_t>(position) * static_cast<std::size_t>(dims());
   }
@@ -129,7 +123,7 @@ struct AttendTask {
   }
 
   template <class Block>
-  FLYWHEEL_TASK void portable_head(Block& block, const HeadCache& of, const StepValues& own, int h, const Span& part,
+  FLYWHEEL_TASK void portable_head(Block& block, const TunedCache& of, const StepValues& own, int h, const Span& part,
                                    const float* turned, float* weights) const {
     const int from = part.first > part.begin ? part.first : part.begin, n = part.last - from;
     const int to = partials.index(sequence, head + h, split);
@@ -137,9 +131,9 @@ struct AttendTask {
     float largest = -std::numeric_limits<float>::infinity(), sum = 0;
     block.for_each(n, [&](int p) {
       float score = 0;
-      const CacheTiles tiles = of.block_of(from + p);
       for (int i = 0; i < dims(); ++i)
-        score += turned[i] * (from + p == own.position ? own.key[i] : to_float(of.key(tiles, from + p, i)));
+        score +=
+            turned[i] * (from + p == own.position ? own.key[i] : to_float(of.keys[TunedCache::key_at(from + p, i, dims())]));
       weights[p] = score * query_scale();
       largest = larger(largest, weights[p]);
     });
@@ -150,7 +144,8 @@ struct AttendTask {
     block.for_each(dims(), [&](int i) {
       float out = 0;
       for (int p = 0; p < n; ++p)
-        out += weights[p] * (from + p == own.position ? own.value[i] : to_float(of.value(from + p, i)));
+        out += weights[p] *
+               (from + p == own.position ? own.value[i] : to_float(of.values[TunedCache::value_at(from + p, i, dims())]));
       put_stamped(partials.values(to)[i], out, block.stamp());
     });
     if (block.leader()) {

@@ -43,9 +43,8 @@ struct LeftParts {
   float sums[kWarps * kHeadsTogether * kStride];  // [warps][heads together][kStride]: of weighted values, by dimension
 };
 
-/// A lane's scores and weights are those of head lane % 4, its outputs too. `kWarps`: that share the positions out. `Blocks`:
-/// how it finds the blocks of the cache.
-template <int kTiles, int kWarps, class Blocks>
+/// A lane's scores and weights are those of head lane % 4, its outputs too. `kWarps`: that share the positions out.
+template <int kTiles, int kWarps = kTileWarps>
 class WarpAttention {
   static constexpr int kDims = kTiles * 16;
   static constexpr int kHeld = kTiles <= 8 ? kTiles : 4;  // tiles of a key or value in registers
@@ -57,21 +56,20 @@ class WarpAttention {
   static constexpr int kGroups = kTiles <= 4 ? 2 : 1;  // that the warp takes at once
   static constexpr int kAll = kGroups * kStep;         // positions from there to its next
 
-  FLYWHEEL_TASK WarpAttention(const HeadCache& head, Blocks& blocks)
-      : head_{head.pool, head.table, head.stride, kDims},
-        blocks_(blocks) {}
+  /// The head's keys and values in the cache, see TunedCache.
+  FLYWHEEL_TASK WarpAttention(const Half* keys, const Half* values) : keys_at_(keys), values_at_(values) {}
 
   /// Keys of groups from position `from` on are on their way; of those that begin at or after `last`, some others are. Not of
-  /// keys in parts, which add() loads. All lanes.
+  /// keys in parts, which add() loads.
   template <class Block>
   FLYWHEEL_TASK void load_keys(const Block& block, int from, int last) {
-    if (!kInParts) load<true>(block, from, last);
+    if (!kInParts) load(block, &Group::keys, keys_at_, from, last);
   }
   /// The same of values. Of a warp's first groups only when its queries are there, and nothing beyond those groups is brought
   /// to L2 meanwhile: the fastest of ten orders, see tuning.md.
   template <class Block>
   FLYWHEEL_TASK void load_values(const Block& block, int from, int last) {
-    if (!kInParts) load<false>(block, from, last);
+    if (!kInParts) load(block, &Group::values, values_at_, from, last);
   }
 
   /// B of the scores: [tile][column][lane quarter][4] halves in shared memory.
@@ -81,7 +79,7 @@ class WarpAttention {
   }
 
   /// The step's key and value, [2][kDims] halves, into the tiles that were loaded before they were in the cache, or into those
-  /// that add() loads; see CacheTiles::key_at().
+  /// that add() loads; see TunedCache::key_at().
   template <class Block>
   FLYWHEEL_TASK void put_step(const Block& block, const std::uint16_t* step, int position, int from) {
     if constexpr (kInParts) {
@@ -128,19 +126,18 @@ class WarpAttention {
     TilePart keys[kHeld], values[kHeld];
   };
 
-  /// From tile `tile` on. The tile of the last position stands in for those that begin behind it.
-  template <bool kKeys, class Block>
-  FLYWHEEL_TASK void load(const Block& block, int from, int last, int tile = 0) {
+  /// From tile `tile` on.
+  template <class Block>
+  FLYWHEEL_TASK void load(const Block& block, TilePart (Group::*what)[kHeld], const Half* of, int from, int last,
+                          int tile = 0) {
 #pragma unroll
     for (int g = 0; g < kGroups; ++g) {
-      const int wanted = from + g * kStep, position = wanted < last ? wanted : last - 1;
-      const CacheTiles tiles = head_.block(blocks_.number(block, position / kBlockPositions));
-      const Half* const of = kKeys ? tiles.keys : tiles.values;
+      const int position = from + g * kStep;
       const auto* at =
-          reinterpret_cast<const TilePart*>(of + CacheTiles::tile(position % kBlockPositions, tile * 16, kDims)) + block.lane();
-      auto& to = kKeys ? groups_[g].keys : groups_[g].values;
+          reinterpret_cast<const TilePart*>(of + TunedCache::tile(position < last ? position : 0, tile * 16, kDims)) +
+          block.lane();
 #pragma unroll
-      for (int t = 0; t < kHeld; ++t) Block::load_once(to[t].registers, at + t * kLanes);
+      for (int t = 0; t < kHeld; ++t) Block::load_once((groups_[g].*what)[t].registers, at + t * kLanes);
     }
   }
 
@@ -175,7 +172,8 @@ class WarpAttention {
     } else {
 #pragma unroll
       for (int tile = 0; tile < kTiles; tile += kHeld) {
-        load<kKeys>(block, from, last, tile);
+        if (kKeys) load(block, &Group::keys, keys_at_, from, last, tile);
+        else load(block, &Group::values, values_at_, from, last, tile);
         if (step_) put_step<kKeys, !kKeys>(block, step_, position_, groups_[0], tile);
         use(tile);
       }
@@ -264,8 +262,8 @@ class WarpAttention {
     }
   }
 
-  const HeadCache head_;
-  Blocks& blocks_;
+  const Half* keys_at_;
+  const Half* values_at_;
   Group groups_[kGroups];
   const FourWeights* queries_ = nullptr;
   const std::uint16_t* step_ = nullptr;  // in parts: what belongs into the positions that are added, if anything does

@@ -4,12 +4,11 @@
 #include "apps/llama/tuned/fitness.hpp"
 
 namespace llama {
-TunedGenerator::TunedGenerator(Runtime& runtime, Config config, Weights weights, int context, int texts, PromptWay prompts,
-                               std::int64_t pool)
+TunedGenerator::TunedGenerator(Runtime& runtime, Config config, Weights weights, int context, int texts, PromptWay prompts)
     : Generator(runtime, std::move(config), context),
       weights_(std::move(weights)),
       streamed_(runtime, weights_),
-      memory_(runtime, this->config(), context, sequences_for(texts), prompt_positions(this->config(), prompts), pool) {
+      memory_(runtime, this->config(), context, sequences_for(texts), prompt_positions(this->config(), prompts)) {
   if (sequences() > kMostSequences) {
     check_tuned(this->config(), weights_, memory_);
     wide_.emplace(runtime, this->config(), weights_, memory_);
@@ -22,29 +21,9 @@ TunedGenerator::TunedGenerator(Runtime& runtime, Config config, Weights weights,
   if (prompts != PromptWay::token_by_token) reader_.emplace(runtime, this->config(), streamed_, memory_, prompts);
 }
 
-TunedGenerator::TunedGenerator(Runtime& runtime, const std::filesystem::path& folder, int context, int texts, std::int64_t pool)
+TunedGenerator::TunedGenerator(Runtime& runtime, const std::filesystem::path& folder, int context, int texts)
     : TunedGenerator(runtime, read_config(folder), load_weights(runtime, read_config(folder), folder),
-                     choose_context(read_config(folder), context), texts, PromptWay::best, pool) {}
-
-void TunedGenerator::check(const std::vector<Request>& requests) const {
-  Generator::check(requests);
-  const auto most = static_cast<std::uint32_t>(most_positions());
-  for (std::size_t i = 0; i < requests.size(); ++i)
-    if (const std::uint32_t positions = steps_from(0, requests[i]); positions > most)
-      throw RequestError("text " + std::to_string(i + 1) + " of " + std::to_string(requests.size()) + " takes " +
-                         std::to_string(positions) + " positions of the cache, with its prompt of " +
-                         std::to_string(requests[i].prompt.size()) + ", and the pool of all texts has " + std::to_string(most) +
-                         ": make the pool larger (--pool), or ask for fewer tokens");
-}
-
-void TunedGenerator::share_cache(std::uint64_t positions) {
-  memory_.tables.share_evenly();
-  memory_.tables.write();
-  const std::size_t most = memory_.tables.of(0).size() * kBlockPositions;
-  if (positions > most)
-    throw RequestError("the cache's pool has " + std::to_string(most) + " positions for each of " +
-                       std::to_string(sequences()) + " texts, not " + std::to_string(positions) + ": make it larger");
-}
+                     choose_context(read_config(folder), context), texts) {}
 
 void TunedGenerator::forget_lost_numbers() {
   if (numbers_lost_) memory_.forget_values();
@@ -54,9 +33,6 @@ void TunedGenerator::forget_lost_numbers() {
 /// Sequences beyond those given have no text: they compute the first step of one, whose result is dropped.
 void TunedGenerator::begin(const std::vector<StepState>& states, const std::vector<TunedText>& texts) {
   forget_lost_numbers();
-  std::uint64_t positions = 0;
-  for (const StepState& state : states) positions = std::max(positions, std::uint64_t{state.position} + 1);
-  share_cache(positions);
   const auto count = static_cast<std::size_t>(sequences());
   std::vector<StepState> all_states(states);
   std::vector<TunedText> all_texts(texts);
@@ -83,7 +59,6 @@ std::vector<std::uint32_t> TunedGenerator::read_prompts(const std::vector<std::v
   check_count(prompts.size());
   for (const std::vector<std::uint32_t>& prompt : prompts) check_ids(prompt, config(), context());
   forget_lost_numbers();
-  for (const std::vector<std::uint32_t>& prompt : prompts) share_cache(prompt.size());
   if (reader_) reader_->forget();
   std::vector<std::uint32_t> first(prompts.size());
   for (std::size_t text = 0; text < prompts.size(); ++text) {
@@ -97,7 +72,6 @@ std::vector<std::uint32_t> TunedGenerator::read_prompts(const std::vector<std::v
 
 void TunedGenerator::write_texts(const std::vector<Request>& requests, Tally& tally) {
   forget_lost_numbers();
-  pauses_ = 0;
   Crowd crowd(memory_, reader_ ? &*reader_ : nullptr, requests);
   const auto add = [&](const WrittenToken& written) {
     if (tally.add(crowd.text_in(written.text), written.token)) crowd.leave(written.text);
@@ -106,10 +80,7 @@ void TunedGenerator::write_texts(const std::vector<Request>& requests, Tally& ta
     if (crowd.seat()) embed();
     for (bool done = false; crowd.has_to_read(done); done = true) read(crowd, add);
     if (!crowd.anybody_there()) continue;
-    const std::uint32_t steps = crowd.steps();
-    pauses_ = crowd.pauses();
-    if (steps == 0) continue;
-    const std::uint32_t made = follow(runtime().submit(decode_, repeat_until_stop(steps)), add);
+    const std::uint32_t made = follow(runtime().submit(decode_, repeat_until_stop(crowd.steps())), add);
     crowd.went(made);
     tally.add_steps(made);
   }
@@ -128,7 +99,6 @@ std::chrono::duration<double> TunedGenerator::run(std::uint32_t start, std::uint
                        " on go beyond the context of " + std::to_string(context()) + ": make it for " + std::to_string(end) +
                        " positions, or ask for fewer");
   const auto count = static_cast<std::size_t>(sequences());
-  share_cache(end);
   begin(std::vector<StepState>(count, StepState{start, 0}), std::vector<TunedText>(count, TunedText{.sampling = sampling}));
   const auto begin_time = std::chrono::steady_clock::now();
   std::chrono::duration<double> time{};

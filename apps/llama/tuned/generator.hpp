@@ -23,20 +23,16 @@ class Crowd;
 /// A prompt is read before the text is written, by graphs of their own: a long one by matrix products, up to its text's first
 /// token (see prefill.hpp), others in chunks of several positions, in passes over the weights (see prompt_graph.cpp). Texts
 /// beyond sequences() take the places of those that have ended: their prompts are read between the steps of the others, see
-/// crowd.hpp. All texts take the blocks of their cache from one pool, see block_tables.hpp: what a text is does not depend on
-/// which it gets.
+/// crowd.hpp.
 class TunedGenerator : public Generator {
  public:
   /// `context`: positions to have room for, of each text; `texts`: to be written at once, 1 to 64. `prompts`: token_by_token
-  /// for those who read none and save the stream. `pool`: positions that all texts share; 0: the whole context for each. Throws
-  /// ModelError and RequestError as PortableGenerator does, RequestError also for a model without tuned tasks, or without those
-  /// of so many texts.
+  /// for those who read none and save the stream. Throws ModelError and RequestError as PortableGenerator does, RequestError
+  /// also for a model without tuned tasks, or without those of so many texts.
   TunedGenerator(Runtime& runtime, Config config, Weights weights, int context, int texts = 1,
-                 PromptWay prompts = PromptWay::best, std::int64_t pool = 0);
-  TunedGenerator(Runtime& runtime, const std::filesystem::path& folder, int context = 0, int texts = 1, std::int64_t pool = 0);
+                 PromptWay prompts = PromptWay::best);
+  TunedGenerator(Runtime& runtime, const std::filesystem::path& folder, int context = 0, int texts = 1);
 
-  /// Throws RequestError also for a text that the pool has no room for.
-  void check(const std::vector<Request>& requests) const override;
   /// Writes `tokens` tokens to every sequence from position `start` on, whatever the cache holds there; waits. For
   /// measurements. `trace`: where the run's trace goes, if anywhere.
   std::chrono::duration<double> run(std::uint32_t start, std::uint32_t tokens, Trace* trace = nullptr,
@@ -54,11 +50,8 @@ class TunedGenerator : public Generator {
   TunedMemory& memory() { return memory_; }
   const Weights& weights() const { return weights_; }
   const StreamedWeights& streamed_weights() const { return streamed_; }
-  int most_positions() const override { return memory_.pool.positions; }
   int sequences() const override { return memory_.sequences; }  // see sequences_for()
   std::uint32_t tasks() const override { return decode_.size(); }
-  /// Texts of the last call that waited for blocks after they had begun, as often as they did.
-  std::size_t pauses() const { return pauses_; }
 
  protected:
   /// Runs of the decode and passes over prompts take turns, see Crowd.
@@ -70,8 +63,6 @@ class TunedGenerator : public Generator {
 
  private:
   void forget_lost_numbers();
-  /// Each place has its share of the pool. Throws RequestError where that is fewer positions.
-  void share_cache(std::uint64_t positions);
   void begin(const std::vector<StepState>& states, const std::vector<TunedText>& texts);
   void embed();
   void read(Crowd& crowd, const std::function<void(const WrittenToken&)>& add);
@@ -85,7 +76,6 @@ class TunedGenerator : public Generator {
   Executable embed_;  // of others
   std::optional<PromptReader> reader_;
   bool numbers_lost_ = false;  // the cache may hold what is no number
-  std::size_t pauses_ = 0;
 };
 
 }  // namespace llama

@@ -34,9 +34,8 @@ class DecodeBuilder : LayerBuilder {
       for (int sequence = 0; sequence < memory_.sequences; ++sequence)
         for (const HeadSlice& heads : head_slices(config_, places_.count, memory_.sequences)) {
           const AttendTask task = attend(layer, sequence, heads, split);
-          stage.push_back(window(layer)           ? graph().add(TunedAttendWindow{{task}}, waits)
-                          : memory_.sequences > 1 ? graph().add(TunedAttendPaged{{task}}, waits)
-                                                  : graph().add(TunedAttend{task}, waits));
+          stage.push_back(window(layer) ? graph().add(TunedAttendWindow{{task}}, waits)
+                                        : graph().add(TunedAttend{task}, waits));
         }
     place_attention(stage);
     if (memory_.splits > 1) graph().together(stage);

@@ -146,10 +146,12 @@ FLYWHEEL_TASK void turn_head(Block& block, const Stamped* from, const float* nor
 
 /// Portable: a turned key and its value, as the projection leaves it, into the cache of a head. All threads of a block.
 template <class Block>
-FLYWHEEL_TASK void append_to_cache(Block& block, const HeadCache& head, int position, const float* key, const Stamped* value) {
-  block.for_each(head.head_dim, [&](int i) {
-    head.key(position, i).bits = static_cast<std::uint16_t>(round_to_half(key[i]));
-    head.value(position, i).bits = static_cast<std::uint16_t>(round_to_half(look_at(value[i]).value()));
+FLYWHEEL_TASK void append_to_cache(Block& block, const TunedCache& head, int position, int dims, const float* key,
+                                   const Stamped* value) {
+  block.for_each(dims, [&](int i) {
+    head.keys[TunedCache::key_at(position, i, dims)].bits = static_cast<std::uint16_t>(round_to_half(key[i]));
+    head.values[TunedCache::value_at(position, i, dims)].bits =
+        static_cast<std::uint16_t>(round_to_half(look_at(value[i]).value()));
   });
   block.sync();
 }

@@ -65,11 +65,10 @@ Partials StepMemory::partials(const Config& config, std::size_t layer) const {
   return of_layer;
 }
 
-TunedMemory::TunedMemory(Runtime& runtime, const Config& config, int room, int count, int beyond, std::int64_t all)
+TunedMemory::TunedMemory(Runtime& runtime, const Config& config, int room, int count, int beyond)
     : StepMemory(runtime, config, room, count > kMostSequences ? 1 : count),
       positions(room),
       context((room + beyond + 15) / 16 * 16),
-      pool(room, beyond, count, count <= kMostSequences, all),
       logits(runtime.allocate<float>(count_of(count, config.vocab_size))),
       prompt(runtime.allocate<std::uint32_t>(count_of(count, context))),
       ends(runtime.upload(std::vector<std::uint32_t>(config.eos_token_ids.begin(), config.eos_token_ids.end()))),
@@ -77,15 +76,15 @@ TunedMemory::TunedMemory(Runtime& runtime, const Config& config, int room, int c
       texts(runtime.upload(std::vector<TunedText>(count_of(count)))),
       writing(runtime.allocate<std::uint32_t>(1)),
       choice(runtime.allocate<ChoiceMemory>(1)),
-      tables(runtime, count, pool),
-      runtime_(runtime),
-      block_values_(count_of(2 * kBlockPositions, config.key_value_size())) {
+      runtime_(runtime) {
   if (count > kMostSequences) {  // their steps have activations of their own, see RowsMemory
     sequences = count;
     states = runtime.allocate<StepState>(count_of(count));
   }
-  for (int layer = 0; layer < config.num_hidden_layers; ++layer)
-    caches.push_back(runtime.allocate<Half>(count_of(pool.all()) * block_values_));
+  for (int layer = 0; layer < config.num_hidden_layers; ++layer) {
+    keys.push_back(runtime.allocate<Half>(count_of(count, config.key_value_size(), context)));
+    values_cache.push_back(runtime.allocate<Half>(count_of(count, config.key_value_size(), context)));
+  }
 }
 
 void TunedMemory::provide_best(const std::vector<std::int32_t>& rows) {
@@ -95,31 +94,9 @@ void TunedMemory::provide_best(const std::vector<std::int32_t>& rows) {
 
 void TunedMemory::forget_values() {
   const std::vector<Half> zeros(std::size_t{1} << 20);
-  for (Buffer<Half>& cache : caches)
-    for (std::size_t at = 0; at < cache.size(); at += zeros.size())
-      cache.write(zeros.data(), std::min(zeros.size(), cache.size() - at), at);
-}
-
-std::vector<Half> TunedMemory::read_blocks(std::size_t place, std::uint32_t positions) const {
-  const auto blocks = tables.of(place).first(static_cast<std::size_t>(blocks_for(positions)));
-  std::vector<Half> all(blocks.size() * caches.size() * block_values_);
-  Half* to = all.data();
-  for (const Buffer<Half>& cache : caches)
-    for (const std::uint32_t block : blocks) {
-      cache.read(to, block_values_, block * block_values_);
-      to += block_values_;
-    }
-  return all;
-}
-
-void TunedMemory::write_blocks(std::size_t place, const std::vector<Half>& blocks) {
-  const std::size_t of_layer = blocks.size() / caches.size() / block_values_;
-  const Half* from = blocks.data();
-  for (Buffer<Half>& cache : caches)
-    for (const std::uint32_t block : tables.of(place).first(of_layer)) {
-      cache.write(from, block_values_, block * block_values_);
-      from += block_values_;
-    }
+  for (Buffer<Half>& values : values_cache)
+    for (std::size_t at = 0; at < values.size(); at += zeros.size())
+      values.write(zeros.data(), std::min(zeros.size(), values.size() - at), at);
 }
 
 /// Each text's last chunk may be short, and the one behind all is there, too.

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "apps/llama/checkpoint/config.hpp"
-#include "apps/llama/tuned/block_tables.hpp"
+#include "apps/llama/tuned/cache.cuh"
 #include "apps/llama/tuned/partials.cuh"
 #include "apps/llama/tuned/prompt.cuh"
 
@@ -46,13 +46,12 @@ struct StepMemory {
 };
 
 struct TunedMemory : StepMemory {
-  /// `room`: positions of each of `sequences` texts at most, see sequences_for(). `beyond`: positions behind those, which steps
-  /// that read a prompt may write. `pool`: positions of the cache, which all texts share; 0: room for each.
-  TunedMemory(Runtime& runtime, const Config& config, int room, int sequences, int beyond = 0, std::int64_t pool = 0);
+  /// `room`: positions to have room for, of each of `sequences` texts, see sequences_for(). `beyond`: positions in the cache
+  /// behind those, which steps that read a prompt may write.
+  TunedMemory(Runtime& runtime, const Config& config, int room, int sequences, int beyond = 0);
 
   int positions;                    // as asked for
   int context;                      // with those beyond, a multiple of 16
-  PoolSize pool;                    // of the cache
   Buffer<float> logits;             // [sequences][vocabulary]
   Buffer<BestWords> best;           // of TunedLogits, see best_words()
   Buffer<std::int32_t> first_rows;  // of each task of TunedLogits, and where the last one ends
@@ -62,23 +61,14 @@ struct TunedMemory : StepMemory {
   Buffer<TunedText> texts;        // [sequences]
   Buffer<std::uint32_t> writing;  // one: see ChoiceMemory
   Buffer<ChoiceMemory> choice;
-  BlockTables tables;
-  std::vector<Buffer<Half>> caches;  // of each layer, see TunedCache
+  std::vector<Buffer<Half>> keys, values_cache;  // of each layer
 
-  TunedCache cache(std::size_t layer) const { return {caches[layer].data(), tables.data()}; }
-  /// For the steps of a decode: one text's blocks lie in order.
-  TunedCache cache_of_steps(std::size_t layer) const {
-    return {caches[layer].data(), sequences == 1 ? nullptr : tables.data()};
-  }
-  void forget_values();  // in the cache, of all positions
-  /// What a text's first positions hold, in whole blocks; and back into the blocks that it has by then.
-  std::vector<Half> read_blocks(std::size_t place, std::uint32_t positions) const;
-  void write_blocks(std::size_t place, const std::vector<Half>& blocks);
+  TunedCache cache(std::size_t layer) const { return {keys[layer].data(), values_cache[layer].data()}; }
+  void forget_values();                                      // in the cache, of all positions
   void provide_best(const std::vector<std::int32_t>& rows);  // first_rows
 
  private:
   Runtime& runtime_;
-  std::size_t block_values_;  // of a block of a layer
 };
 
 /// Of steps that read prompts into the caches of `texts`, which has room for some positions beyond its texts.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "apps/llama/tuned/block_tables.hpp"
 #include "apps/llama/tuned/graph.hpp"
 #include "apps/llama/tuned/prefill.hpp"
 #include "apps/llama/tuned/step_bytes.hpp"
@@ -27,10 +26,9 @@ std::size_t partials_bytes(const Config& config) {
 std::size_t decode_bytes(const Config& config, const TunedRoom& room) {
   const int positions = prompt_positions(config, room.prompts), context = room.context + positions + 16;
   const std::size_t texts = to_size(sequences_for(room.texts)), activations = activation_bytes(config, room.context);
-  const PoolSize pool(room.context, positions, sequences_for(room.texts), texts <= kMostSequences, room.pool);
   const std::size_t rope = to_size(context) * to_size(config.head_dim) * sizeof(float);
   const bool wide = texts > kMostSequences;
-  const std::size_t of_texts = position_bytes(config) * to_size(pool.all()) * kBlockPositions + texts * activations + rope +
+  const std::size_t of_texts = texts * (position_bytes(config) * to_size(context) + activations) + rope +
                                (wide ? WideStep::bytes(config, room.texts) : 0);
   const std::size_t of_prompts = to_size(positions) * (activations + texts * to_size(context) * sizeof(PromptChunk));
   const bool products = room.prompts == PromptWay::best || room.prompts == PromptWay::products;
@@ -39,22 +37,7 @@ std::size_t decode_bytes(const Config& config, const TunedRoom& room) {
          (products && Prefill::knows(config) ? Prefill::bytes(config, room.context) : 0);
 }
 
-std::size_t all_bytes(const Config& config, const TunedRoom& room) {
-  return with_slack(loaded_bytes(config) + to_size(room.decodes) * decode_bytes(config, room));
-}
-
 }  // namespace
-
-std::int64_t pool_within(const Config& config, TunedRoom room, std::size_t free_bytes) {
-  constexpr std::size_t kOfOthers = std::size_t{1} << 30;  // kernels, what is loaded on its way, the display
-  const std::int64_t full = std::int64_t{room.context} * sequences_for(room.texts);
-  room.pool = room.context;
-  const std::size_t wanted = all_bytes(config, room) + kOfOthers;
-  // A position takes a thirty-second more, see with_slack().
-  const std::size_t each = to_size(room.decodes) * position_bytes(config) * 33 / 32;
-  const std::size_t more = free_bytes > wanted ? (free_bytes - wanted) / each : 0;
-  return std::min(full, room.context + static_cast<std::int64_t>(more));
-}
 
 Options tuned_options(const Config& config, const TunedRoom& room, Options options) {
   options.target = choose_target(options.target);
@@ -62,7 +45,8 @@ Options tuned_options(const Config& config, const TunedRoom& room, Options optio
   const int texts = sequences_for(room.texts), compiled = texts <= kMostSequences ? texts : 1;
   options.scratch_bytes =
       tuned_scratch_bytes(config, on_gpu, room.context, std::max(compiled, prompt_positions(config, room.prompts)));
-  options.heap_bytes = std::max(options.heap_bytes, all_bytes(config, room));
+  const std::size_t bytes = loaded_bytes(config) + to_size(room.decodes) * decode_bytes(config, room);
+  options.heap_bytes = std::max(options.heap_bytes, with_slack(bytes));
   if (options.tuning.operand_window == kBestWindow)
     options.tuning.operand_window = room.texts > 4 ? kWindowOfManyTexts : Options{}.tuning.operand_window;
   return options;

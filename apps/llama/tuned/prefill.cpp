@@ -82,7 +82,7 @@ class PrefillBuilder : RowsBuilder {
     for (int first = 0; first < rows_; first += count)
       for (int head = 0; head < heads; ++head)
         graph().add(PrefillTurn{rows(first, count), sums_for_tasks(RowsMatrix::qkv), texts_.cache(layer), texts_.rope.data(),
-                                w.query_norm.data(), w.key_norm.data(), memory_.queries.data(), eps_, texts_.tables.entries(),
+                                w.query_norm.data(), w.key_norm.data(), memory_.queries.data(), eps_, texts_.context,
                                 narrow(config_.num_attention_heads), narrow(heads), narrow(head), narrow(config_.head_dim)});
   }
 
@@ -102,7 +102,7 @@ class PrefillBuilder : RowsBuilder {
     const int heads = config_.num_attention_heads;
     const int first = rows_ - (task / heads + 1) * count;
     graph().add(PrefillAttend{rows(first, count), memory_.queries.data(), texts_.cache(layer), memory_.results.data(),
-                              texts_.tables.entries(), narrow(heads), narrow(config_.num_key_value_heads), narrow(task % heads),
+                              texts_.context, narrow(heads), narrow(config_.num_key_value_heads), narrow(task % heads),
                               narrow(config_.head_dim), window(layer)});
   }
 };
@@ -130,9 +130,9 @@ class TailBuilder : RowsBuilder {
     const auto narrow = [](int i) { return static_cast<std::int16_t>(i); };
     graph().phase();
     for (int head = 0; head < config_.num_attention_heads; ++head)
-      graph().add(PrefillAttend{rows(0, 1), memory_.queries.data(), texts_.cache(layer), memory_.results.data(),
-                                texts_.tables.entries(), narrow(config_.num_attention_heads),
-                                narrow(config_.num_key_value_heads), narrow(head), narrow(config_.head_dim), window(layer)});
+      graph().add(PrefillAttend{rows(0, 1), memory_.queries.data(), texts_.cache(layer), memory_.results.data(), texts_.context,
+                                narrow(config_.num_attention_heads), narrow(config_.num_key_value_heads), narrow(head),
+                                narrow(config_.head_dim), window(layer)});
   }
 };
 

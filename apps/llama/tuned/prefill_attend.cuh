@@ -1,12 +1,12 @@
 // Causal attention of many positions of a text at once, by tensor cores: each warp takes 16 of them ("FlashAttention-2", Dao
 // 2023, without shared memory).
 //
-// All warps read keys and values from stages in shared memory, see PrefillStages. Queries are A of
-// scores = queries * keys^T, and weights, which tensor cores leave as the next product's A, of output = weights * values. A
-// row's bits depend on its own position alone: what a later position weighs is exactly nothing.
+// The cache lies as tensor cores take it (see TunedCache), and neighbouring positions of a head side by side: all threads copy
+// a stage of both to shared memory, two stages ahead, and all warps read it there. Queries are A of scores = queries * keys^T,
+// and weights, which tensor cores leave as the next product's A, of output = weights * values. A row's bits depend on its own
+// position alone: what a later position weighs is exactly nothing.
 #pragma once
 
-#include "apps/llama/tuned/prefill_stages.cuh"
 #include "apps/llama/tuned/prefill_tasks.cuh"
 #include "apps/llama/tuned/tile.cuh"
 
@@ -52,7 +52,7 @@ class PrefillWarp {
   /// Positions at..at+kStep-1, of which the warp's last row has those up to `last`; `whole`: all rows have all of them. `from`
   /// has their keys and values.
   template <class Block>
-  FLYWHEEL_TASK void add(Block& block, const CacheTiles& from, int at, int last, bool whole) {
+  FLYWHEEL_TASK void add(Block& block, const TunedCache& from, int at, int last, bool whole) {
     float scores[2 * kGroups][4] = {};
 #pragma unroll
     for (int t = 0; t < kTiles; ++t) {
@@ -97,7 +97,7 @@ class PrefillWarp {
   template <class Block>
   FLYWHEEL_TASK static TilePart load(const Block& block, const Half* from, int at, int last, int group, int t) {
     const int position = at + 16 * group <= last ? 16 * group : 0;
-    return reinterpret_cast<const TilePart*>(from + CacheTiles::tile(position, t * 16, kDims))[block.lane()];
+    return reinterpret_cast<const TilePart*>(from + TunedCache::tile(position, t * 16, kDims))[block.lane()];
   }
 
   /// Two columns of sums, of 8 positions or dimensions each, from one tile.
@@ -181,6 +181,61 @@ class PrefillWarp {
   float sums_[2] = {};  // of the lane's own positions
 };
 
+/// Keys and values of a head on their way through shared memory, a stage of neighbouring positions after the other.
+template <int kTiles>
+class PrefillStages {
+  static constexpr int kDims = kTiles * 16, kStages = 3;
+  static constexpr int kHalves = 2 * kDims;  // of a position: key and value
+
+ public:
+  static constexpr int kPositions = kTiles <= 4 ? 128 : 64;  // of a stage
+  static constexpr int kBytes = kStages * kPositions * kHalves * static_cast<int>(sizeof(Half));
+
+  /// All threads. `memory`: kBytes of shared memory. Positions from `begin`, a multiple of 16, up to `last`.
+  template <class Block>
+  FLYWHEEL_TASK PrefillStages(Block& block, const TunedCache& head, unsigned char* memory, int begin, int last)
+      : head_(head),
+        memory_(reinterpret_cast<Half*>(memory)),
+        end_(last / 16 * 16 + 16),
+        next_(begin) {
+    for (int stage = 0; stage + 1 < kStages; ++stage) copy_next(block);
+  }
+
+  /// All threads: the stage whose turn it is. What was read of the one before is done with. Copies go on.
+  template <class Block>
+  FLYWHEEL_TASK TunedCache take(Block& block) {
+    block.template wait_copies<kStages - 2>();
+    block.sync();  // the copies of all threads have landed, and all warps have read the stage before, which is filled again
+    copy_next(block);
+    Half* const keys = place(now_);
+    now_ = now_ + 1 < kStages ? now_ + 1 : 0;
+    return {keys, keys + kPositions * kDims};
+  }
+
+ private:
+  FLYWHEEL_TASK Half* place(int stage) const { return memory_ + stage * kPositions * kHalves; }
+
+  /// Sixteen bytes after the other, of whole tiles of positions. A group of copies without any is one, too.
+  template <class Block>
+  FLYWHEEL_TASK void copy_next(Block& block) {
+    const int count = end_ - next_ < kPositions ? end_ - next_ : kPositions;
+    const std::size_t from = TunedCache::tile(next_, 0, kDims);
+    Half* const keys = place(fill_);
+    for (int i = block.rank() * 8; i < count * kDims; i += block.size() * 8) {
+      block.copy16(keys + i, head_.keys + from + i);
+      block.copy16(keys + kPositions * kDims + i, head_.values + from + i);
+    }
+    block.commit_copies();
+    next_ += kPositions;
+    fill_ = fill_ + 1 < kStages ? fill_ + 1 : 0;
+  }
+
+  const TunedCache head_;
+  Half* const memory_;
+  const int end_;
+  int next_, fill_ = 0, now_ = 0;  // the position that is copied next; stages
+};
+
 /// Attention of one query head at the positions of some rows, at most kPrefillTile. Their keys and values are in the cache.
 struct PrefillAttend {
   static constexpr bool kCompiled = false;
@@ -188,7 +243,7 @@ struct PrefillAttend {
   const Half* queries;  // [rows][heads][head_dim], as PrefillTurn leaves them
   TunedCache cache;
   flywheel::Bf16* results;  // [rows][heads][head_dim]
-  std::int32_t blocks;      // entries of a text in the cache's table
+  std::int32_t room;        // positions in the cache, of each text
   std::int16_t heads, kv_heads, head, head_dim;
   std::uint16_t window;  // the last positions alone are attended to; 0: all
 
@@ -208,8 +263,8 @@ struct PrefillAttend {
   FLYWHEEL_TASK std::size_t place(std::size_t row) const {
     return (row * static_cast<std::size_t>(heads) + static_cast<std::size_t>(head)) * static_cast<std::size_t>(head_dim);
   }
-  FLYWHEEL_TASK HeadCache cache_of_head() const {
-    return cache.head(static_cast<int>(rows.stretch->text), blocks, head * kv_heads / heads, kv_heads, head_dim);
+  FLYWHEEL_TASK TunedCache cache_of_head() const {
+    return cache.head(static_cast<int>(rows.stretch->text) * kv_heads + head * kv_heads / heads, room, head_dim);
   }
   template <int kTiles, class Block>
   FLYWHEEL_COLD void attend(Block block) const {
@@ -226,7 +281,7 @@ struct PrefillAttend {
     if (from_row < live) take_queries(block, warp, from_row, live, first);
     const int lowest = first + from_row, last = first + last_row;
     for (int at = block_begin; at <= block_last; at += Stages::kPositions) {
-      CacheTiles stage = stages.take(block);
+      TunedCache stage = stages.take(block);
       if (from_row >= live) continue;
       for (int i = 0; i < Stages::kPositions && at + i <= last; i += Warp::kStep) {
         const int all = at + i + Warp::kStep - 1;  // the last of these positions
@@ -260,7 +315,7 @@ struct PrefillAttend {
     for (int row = 0; row < live; ++row) {
       const std::size_t at = place(static_cast<std::size_t>(rows.first + row));
       for (int i = 0; i < head_dim; ++i) query[i] = to_float(queries[at + static_cast<std::size_t>(i)]);
-      attend_alone(cache_of_head(), begin_of(first + row), first + row + 1, query, 1.f, weights, results + at);
+      attend_alone(cache_of_head(), begin_of(first + row), first + row + 1, query, head_dim, 1.f, weights, results + at);
     }
   }
 };

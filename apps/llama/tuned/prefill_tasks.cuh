@@ -159,21 +159,19 @@ FLYWHEEL_TASK void turn_values(const From& from, const float* norm, const float*
 
 /// One thread: what a turned query finds at the positions begin..last-1 of a head's cache. `scale`: of its products, in units
 /// of log2. `weights`: memory for `last` of them.
-FLYWHEEL_TASK inline void attend_alone(const HeadCache& of, int begin, int last, const float* turned, float scale,
+FLYWHEEL_TASK inline void attend_alone(const TunedCache& of, int begin, int last, const float* turned, int dims, float scale,
                                        float* weights, flywheel::Bf16* to) {
-  const int dims = of.head_dim;
   float largest = -std::numeric_limits<float>::infinity(), sum = 0;
   for (int p = begin; p < last; ++p) {
     float score = 0;
-    const CacheTiles block = of.block_of(p);
-    for (int i = 0; i < dims; ++i) score += turned[i] * to_float(of.key(block, p, i));
+    for (int i = 0; i < dims; ++i) score += turned[i] * to_float(of.keys[TunedCache::key_at(p, i, dims)]);
     weights[p] = score * scale;
     largest = weights[p] > largest ? weights[p] : largest;
   }
   for (int p = begin; p < last; ++p) sum += weights[p] = std::exp2(weights[p] - largest);
   for (int i = 0; i < dims; ++i) {
     float out = 0;
-    for (int p = begin; p < last; ++p) out += weights[p] * to_float(of.value(p, i));
+    for (int p = begin; p < last; ++p) out += weights[p] * to_float(of.values[TunedCache::value_at(p, i, dims)]);
     to[i] = flywheel::Bf16::nearest(out / sum);
   }
 }
@@ -315,7 +313,7 @@ struct PrefillTurn {
   const float* k_norm;
   Half* queries;  // [rows][heads][head_dim]
   float eps;
-  std::int32_t blocks;  // entries of a text in the cache's table
+  std::int32_t room;  // positions in the cache, of each text
   std::int16_t heads, kv_heads, kv_head, head_dim;
 
   template <class Block>
@@ -328,11 +326,10 @@ struct PrefillTurn {
   template <class Block>
   FLYWHEEL_COLD void turn(Block block) const {
     const int group = heads / kv_heads;
-    const HeadCache to = cache.head(static_cast<int>(rows.stretch->text), blocks, kv_head, kv_heads, head_dim);
+    const TunedCache to = cache.head(static_cast<int>(rows.stretch->text) * kv_heads + kv_head, room, head_dim);
     rows.for_each(block, [&](std::size_t row) {
       const int position = static_cast<int>(rows.stretch->first) + static_cast<int>(row);
-      const CacheTiles of = to.block_of(position);
-      for (int done = 0; done < group; done += kQueries) turn_heads(block, row, position, done, of);
+      for (int done = 0; done < group; done += kQueries) turn_heads(block, row, position, done, to);
     });
   }
 
@@ -348,9 +345,9 @@ struct PrefillTurn {
 
   /// A row's queries from `done` on, at most kQueries, and beside the first ones its key and value.
   template <class Block>
-  FLYWHEEL_TASK void turn_heads(const Block& block, std::size_t row, int position, int done, const CacheTiles& to) const {
+  FLYWHEEL_TASK void turn_heads(const Block& block, std::size_t row, int position, int done, const TunedCache& to) const {
     const int half = head_dim / 2, width = (heads + 2 * kv_heads) * head_dim, first = kv_head * (heads / kv_heads) + done;
-    const int count = heads / kv_heads - done, in_block = position % kBlockPositions;
+    const int count = heads / kv_heads - done;
     const float* const turns = rope + static_cast<std::size_t>(position) * static_cast<std::size_t>(head_dim);
     const auto load = [&](int i, float(&values)[2 * kHeads]) {
       std::size_t at[2 * kHeads];
@@ -390,11 +387,11 @@ struct PrefillTurn {
           put(out[j * head_dim + i], clamp_to_half(a * (cosine * by) - b * (sine * by)));
           put(out[j * head_dim + i + half], clamp_to_half(b * (cosine * by) + a * (sine * by)));
         } else if (done == 0 && j == kKey) {
-          put(to.keys[CacheTiles::key_at(in_block, i, head_dim)], a * cosine - b * sine);
-          put(to.keys[CacheTiles::key_at(in_block, i + half, head_dim)], b * cosine + a * sine);
+          put(to.keys[TunedCache::key_at(position, i, head_dim)], a * cosine - b * sine);
+          put(to.keys[TunedCache::key_at(position, i + half, head_dim)], b * cosine + a * sine);
         } else if (done == 0) {
-          put(to.values[CacheTiles::value_at(in_block, i, head_dim)], a);
-          put(to.values[CacheTiles::value_at(in_block, i + half, head_dim)], b);
+          put(to.values[TunedCache::value_at(position, i, head_dim)], a);
+          put(to.values[TunedCache::value_at(position, i + half, head_dim)], b);
         }
       }
     });

@@ -14,7 +14,7 @@ struct PromptChunk {
   std::uint32_t text, first, end;
 };
 
-/// Puts the keys and values of one head into the cache, a position a warp. The table has entries for those beyond `end`, too.
+/// Puts the keys and values of one head into the cache, a position a warp. The cache has room for those beyond `end`, too.
 struct TunedAppend {
   static constexpr bool kEarly = true;
 
@@ -24,7 +24,7 @@ struct TunedAppend {
   const float* k_norm;  // [head_dim], or null
   const StepState* states;
   float eps;
-  std::int32_t blocks;  // entries of a text in the cache's table
+  std::int32_t room;  // positions in the cache, of each text
   std::int16_t heads, kv_heads, kv_head, head_dim, positions;
 
   double cost_ns() const { return 1000; }
@@ -37,7 +37,7 @@ struct TunedAppend {
     for (int i = 0; i < positions; ++i) {
       const StepState state = states[i];
       turn_head(block, key(i), k_norm, turn_of(state), head_dim, eps, in, turned);
-      append_to_cache(block, cache_of(state), static_cast<int>(state.position), turned, value(i));
+      append_to_cache(block, cache_of(state), static_cast<int>(state.position), head_dim, turned, value(i));
     }
   }
   template <class Block, class Operands>
@@ -55,15 +55,14 @@ struct TunedAppend {
   FLYWHEEL_TASK const float* turn_of(const StepState& state) const {
     return rope + static_cast<std::size_t>(state.position) * static_cast<std::size_t>(head_dim);
   }
-  FLYWHEEL_TASK HeadCache cache_of(const StepState& state) const {
-    return cache.head(static_cast<int>(state.text), blocks, kv_head, kv_heads, head_dim);
+  FLYWHEEL_TASK TunedCache cache_of(const StepState& state) const {
+    return cache.head(static_cast<int>(state.text) * kv_heads + kv_head, room, head_dim);
   }
 
   template <class Block>
   FLYWHEEL_COLD void append_all(Block block) const {
     if (const int position = block.warp(); position < positions) {
       const StepState state = states[position];
-      const CacheTiles to = cache_of(state).block_of(static_cast<int>(state.position));
       const HeadSource from_key{key(position), k_norm, 1, true}, from_value{value(position), nullptr, 1, false};
       HeadValues keys(AnySize{head_dim}), values(AnySize{head_dim});
       keys.prepare(block, from_key, turn_of(state));
@@ -72,17 +71,17 @@ struct TunedAppend {
       values.load(block, from_value.words);
       keys.rotate(block, from_key, eps);
       values.rotate(block, from_value, eps);  // as what does not turn
-      put(block, keys, values, to, static_cast<int>(state.position) % kBlockPositions);
+      put(block, keys, values, cache_of(state), static_cast<int>(state.position));
     }
     block.sync();
   }
   template <class Block>
-  FLYWHEEL_TASK void put(Block& block, const HeadValues<AnySize>& keys, const HeadValues<AnySize>& values, const CacheTiles& to,
+  FLYWHEEL_TASK void put(Block& block, const HeadValues<AnySize>& keys, const HeadValues<AnySize>& values, const TunedCache& to,
                          int position) const {
     const auto half = [](float value) { return static_cast<std::uint16_t>(round_half_or_infinite(value)); };
-    keys.for_each(block, [&](int i, float value) { to.keys[CacheTiles::key_at(position, i, head_dim)].bits = half(value); });
+    keys.for_each(block, [&](int i, float value) { to.keys[TunedCache::key_at(position, i, head_dim)].bits = half(value); });
     values.for_each(block,
-                    [&](int i, float value) { to.values[CacheTiles::value_at(position, i, head_dim)].bits = half(value); });
+                    [&](int i, float value) { to.values[TunedCache::value_at(position, i, head_dim)].bits = half(value); });
   }
 };
 static_assert(sizeof(TunedAppend) <= kTaskArgBytes);

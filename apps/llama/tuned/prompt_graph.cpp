@@ -40,7 +40,7 @@ class PromptBuilder : LayerBuilder {
     for (int head = 0; head < config_.num_key_value_heads; ++head)
       stage.push_back(graph().add(
           TunedAppend{qkv(layer), texts_.cache(layer), texts_.rope.data(), weights_.layers[layer].key_norm.data(),
-                      memory_.states.data(), eps_, texts_.tables.entries(), narrow(config_.num_attention_heads),
+                      memory_.states.data(), eps_, texts_.context, narrow(config_.num_attention_heads),
                       narrow(config_.num_key_value_heads), narrow(head), narrow(config_.head_dim), narrow(memory_.sequences)},
           waits));
     return note("append", std::move(stage));

@@ -70,13 +70,6 @@ Run PromptReader::submit_passes(std::size_t passes) {
   return runtime_.submit(read_, repeat(static_cast<std::uint32_t>(passes)));
 }
 
-/// If the text has the queue's first chunk, what the last pass has left is not the next one's input.
-void PromptReader::forget(std::uint32_t text) {
-  if (!queue_.empty() && queue_.front().text == text) begun_ = false;
-  std::erase_if(queue_, [&](const PromptChunk& chunk) { return chunk.text == text; });
-  std::erase_if(long_, [&](const LongPrompt& prompt) { return prompt.text == text; });
-}
-
 void PromptReader::forget() {
   queue_.clear();
   long_.clear();

@@ -30,8 +30,7 @@ class PromptReader {
   Run submit(bool others_wait);
   /// The text whose first token the next run writes, if it is such a one: it is to be in the decode's memory by then.
   std::optional<std::uint32_t> next_to_write(bool others_wait) const;
-  /// What has not been read, of a text or of all.
-  void forget(std::uint32_t text);
+  /// What has not been read.
   void forget();
 
  private:

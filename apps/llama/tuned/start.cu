@@ -12,10 +12,10 @@
 namespace llama {
 
 Runtime start_tuned_runtime(const Options& options) {
-  return start<TunedEmbed, TunedProject, TunedProjectBiased, TunedAttend, TunedAttendPaged, TunedAttendWindow, TunedGateUp,
-               TunedResidual, TunedLogits, TunedChoose, TunedAppend, TunedAttendCached, TunedNextChunk, WideEmbed, WideAttend,
-               WideChoose, PrefillEmbed, PrefillNorm, PrefillGemm, PrefillTurn, PrefillAttend, PrefillTail, PrefillChoose,
-               FillRandom>(options);
+  return start<TunedEmbed, TunedProject, TunedProjectBiased, TunedAttend, TunedAttendWindow, TunedGateUp, TunedResidual,
+               TunedLogits, TunedChoose, TunedAppend, TunedAttendCached, TunedNextChunk, WideEmbed, WideAttend, WideChoose,
+               PrefillEmbed, PrefillNorm, PrefillGemm, PrefillTurn, PrefillAttend, PrefillTail, PrefillChoose, FillRandom>(
+      options);
 }
 
 }  // namespace llama

@@ -41,7 +41,7 @@ class WideBuilder : RowsBuilder {
     graph().phase();
     for (int pair = 0; pair < rows_ * kv_heads; pair += WideAttend::kTeams)
       graph().add(WideAttend{sums_for_tasks(RowsMatrix::qkv), texts_.cache(layer), texts_.rope.data(), w.query_norm.data(),
-                             w.key_norm.data(), memory_.positions.data(), memory_.results.data(), eps_, texts_.tables.entries(),
+                             w.key_norm.data(), memory_.positions.data(), memory_.results.data(), eps_, texts_.context,
                              narrow(pair), narrow(rows_), narrow(heads), narrow(kv_heads), narrow(config_.head_dim),
                              window(layer)});
   }

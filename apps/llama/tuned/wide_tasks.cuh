@@ -56,7 +56,7 @@ struct WideAttend {
   const std::int32_t* positions;  // [texts], see WideEmbed
   flywheel::Bf16* results;        // [texts][heads][head_dim]
   float eps;
-  std::int32_t blocks;                                   // entries of a text in the cache's table
+  std::int32_t room;                                     // positions in the cache, of each text
   std::int16_t first, texts, heads, kv_heads, head_dim;  // the first pair; texts in all
   std::uint16_t window;                                  // the last positions alone are attended to; 0: all
 
@@ -91,8 +91,8 @@ struct WideAttend {
   FLYWHEEL_TASK flywheel::Bf16* result(const Pair& of, int i) const {
     return results + static_cast<std::size_t>(heads * of.text + of.kv_head * group() + i) * static_cast<std::size_t>(head_dim);
   }
-  FLYWHEEL_TASK HeadCache cache_of(int number) const {
-    return cache.head(number / kv_heads, blocks, number % kv_heads, kv_heads, head_dim);
+  FLYWHEEL_TASK TunedCache cache_of(const Pair& of) const {
+    return cache.head(of.text * kv_heads + of.kv_head, room, head_dim);
   }
   FLYWHEEL_TASK const float* turn_of(int position) const {
     return rope + static_cast<std::size_t>(position) * static_cast<std::size_t>(head_dim);
@@ -127,17 +127,12 @@ struct WideAttend {
     if (!shared) return;
     const TeamBlock<Block, kTeamWarps> team(block);
     Area& area = block.in_scratch(shared)[team.team()];
-    const int number = first + team.team();
-    const HeadCache head = cache_of(number < pairs() ? number : 0);
-    WarpBlocks blocks_of(block, head);  // on their way with the position: one trip
-    const Pair of = pair(number);
+    const Pair of = pair(first + team.team());
     for (int done = 0; done < group(); done += kHeadsTogether) {
-      if (of.is_one) attend<kTiles>(block, team, area, of, done, head, blocks_of);
+      if (of.is_one) attend<kTiles>(block, team, area, of, done);
       else wait_for_others(block, done);
     }
-    if (!of.is_one) return;
-    const int position = of.span.position;
-    area.append(team, head.block(blocks_of.number(block, position / kBlockPositions)), position, team.warp());
+    if (of.is_one) area.append(team, cache_of(of), of.span.position, team.warp());
   }
   /// A team without a pair, in place of attend(): its barriers are those of all teams.
   template <class Block>
@@ -149,13 +144,14 @@ struct WideAttend {
   /// Of up to kHeadsTogether heads, the first of which is `done`. A warp of the team makes some queries ready, and the step's
   /// key or value, which does not turn; each weighs its positions, and then their sums are put together.
   template <int kTiles, class Block, class Team>
-  FLYWHEEL_TASK void attend(Block& block, const Team& team, AttendArea<kTiles, kTeamWarps>& area, const Pair& of, int done,
-                            const HeadCache& head, WarpBlocks& blocks_of) const {
+  FLYWHEEL_TASK void attend(Block& block, const Team& team, AttendArea<kTiles, kTeamWarps>& area, const Pair& of,
+                            int done) const {
     constexpr int kQueries = kHeadsTogether / kTeamWarps;  // of a warp
     static_assert(kTeamWarps == 2, "one makes the key ready, one the value");
     const int warp = team.warp(), count = group() - done < kHeadsTogether ? group() - done : kHeadsTogether;
+    const TunedCache head = cache_of(of);
     const Span& part = of.span;
-    WarpAttention<kTiles, kTeamWarps, WarpBlocks> mine(head, blocks_of);
+    WarpAttention<kTiles, kTeamWarps> mine(head.keys, head.values);
     const int from = part.first + warp * 16;
     mine.load_keys(block, from, part.last);
     mine.load_values(block, from, part.last);
@@ -204,18 +200,20 @@ struct WideAttend {
     float* const weights = block.template scratch<float>(most);
     if (!turned || !weights) return;
     for (int number = first; number < end; ++number)
-      if (pair(number).is_one) portable(pair(number), cache_of(number), turned, weights);
+      if (pair(number).is_one) portable(pair(number), turned, weights);
   }
-  FLYWHEEL_TASK void portable(const Pair& of, const HeadCache& mine, float* turned, float* weights) const {
+  FLYWHEEL_TASK void portable(const Pair& of, float* turned, float* weights) const {
     const Span& part = of.span;
+    const TunedCache mine = cache_of(of);
     turn_values(key(of), k_norm, turn_of(part.position), head_dim, eps, turned);
     for (int i = 0; i < head_dim; ++i) {
-      mine.key(part.position, i).bits = static_cast<std::uint16_t>(round_to_half(turned[i]));
-      mine.value(part.position, i).bits = static_cast<std::uint16_t>(round_to_half(value(of)(i)));
+      mine.keys[TunedCache::key_at(part.position, i, head_dim)].bits = static_cast<std::uint16_t>(round_to_half(turned[i]));
+      mine.values[TunedCache::value_at(part.position, i, head_dim)].bits =
+          static_cast<std::uint16_t>(round_to_half(value(of)(i)));
     }
     for (int h = 0; h < group(); ++h) {
       turn_values(query(of, h), q_norm, turn_of(part.position), head_dim, eps, turned);
-      attend_alone(mine, part.begin, part.last, turned, query_scale(), weights, result(of, h));
+      attend_alone(mine, part.begin, part.last, turned, head_dim, query_scale(), weights, result(of, h));
     }
   }
 };
