@@ -33,7 +33,7 @@ struct NotesBegin {
   FLYWHEEL_TASK static std::uint64_t shared_clock() {
     std::uint64_t ns = 0;
 #ifdef __CUDA_ARCH__
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns));
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns)::"memory");
 #endif
     return ns;
   }
