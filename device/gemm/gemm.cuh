@@ -43,15 +43,6 @@ __device__ __forceinline__ void multiply_by_mma(Block& block, const ProductRecor
 
 #if FLYWHEEL_HAS_WGMMA
 
-/// All lanes of a warp: starts to bring a product's record and its tensor maps near, all lines of them at once. Read as they
-/// are needed they would come one after the other, and from memory at that: the operands have swept them out of L2.
-__device__ __forceinline__ void prefetch_record(const ProductRecord& product, std::uint32_t lane) {
-  const auto* const record = reinterpret_cast<const unsigned char*>(&product);
-  if (lane < sizeof(product) / 128) ptx::prefetch_to_l1(record + lane * 128);
-  if (lane == 30) ptx::prefetch_tensor_map(product.left_map);
-  if (lane == 31) ptx::prefetch_tensor_map(product.right_map);
-}
-
 /// All compute warps: the sums of the part whose steps come next.
 template <int kColumns>
 __device__ __forceinline__ void multiply_part(Stages<kColumns>& stages, std::uint32_t steps, int warp, int lane,
@@ -266,9 +257,6 @@ __device__ __forceinline__ void drop_prefetched_product([[maybe_unused]] GpuBloc
 template <class List, class Epilogue>
 __device__ __forceinline__ void multiply_in_kernel(GpuBlock<List>& block, const ProductRecord& product, std::uint32_t task,
                                                    const Epilogue& epilogue) {
-#if FLYWHEEL_HAS_WGMMA
-  if (block.warp() == 1) prefetch_record(product, static_cast<std::uint32_t>(block.lane()));
-#endif
   multiply<true>(block, product, task, epilogue);
 }
 /// Collective. The same in a function of its own.

@@ -18,10 +18,6 @@
 
 namespace flywheel::detail::ptx {
 
-/// Starts to bring a tensor map near.
-__device__ __forceinline__ void prefetch_tensor_map(const void* map) {
-  asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
-}
 /// Makes a tensor map in global memory that the host has written known to this thread's later tensor copies. Acquire at device
 /// scope from the generic proxy to the tensormap proxy; pairs with the host's copy of the map, which has ended before the task
 /// was submitted.
