@@ -273,7 +273,7 @@ class InboxPoller {
   }
 
   /// Spreads the roots, or the wake-ups, that the leading lane has left to all of them. The worker of this block gets its own
-  /// behind the others: what its body asks of memory would hold up each trip to L2 of this warp, see dynamic/tuning.md.
+  /// behind the others, so that all begin within 0.8 us: 2.3 us the other way round, see dynamic/tuning.md.
   FLYWHEEL_TASK void spread() {
     if constexpr (P::lanes() > 1) {
       const std::uint32_t first = buffer_.spread_from;
