@@ -155,6 +155,8 @@ __device__ __forceinline__ void store_values(const ProductRecord& product, const
                                              float (&sums)[kSums], int columns, unsigned char* turned, int warp, int lane) {
   if constexpr (HasJoin<Epilogue> && kSums >= 16)
     if (product.has_vectors) return store_vectors(product, tile, epilogue, sums, columns, warp, lane);
+  if constexpr (kSums <= 32)  // tiles of more columns are not turned
+    if (product.has_turned_vectors) return store_turned(product, tile, epilogue, sums, columns, turned, warp, lane);
   store_each(product, tile, epilogue, sums, columns, turned, warp, lane);
 }
 

@@ -33,7 +33,9 @@ void write_text(const std::filesystem::path& file, const std::string& text) {
 }
 
 /// What is asked of the tuned decode, and perhaps of the peers: more than to hold it against the portable tasks.
-bool measures(const BenchRequest& request) { return request.runs > 0 || !request.trace.empty() || !request.schedule.empty(); }
+bool traces(const BenchRequest& request) { return !request.trace.empty() || !request.prompt_trace.empty(); }
+
+bool measures(const BenchRequest& request) { return request.runs > 0 || traces(request) || !request.schedule.empty(); }
 
 struct Steps {
   explicit Steps(const BenchRequest& request) : count(std::max({request.tokens, kTokensOfCheck, kTokensOfTrace})) {
@@ -75,6 +77,9 @@ void check_writable(const char* option, const std::filesystem::path& file) {
 /// Whatever can be said against a request before it costs time.
 void check(const Config& config, const BenchRequest& request) {
   check_writable("--trace", request.trace);
+  check_writable("--trace-prompt", request.prompt_trace);
+  if (!request.prompt_trace.empty() && request.prompts.empty())
+    throw RequestError("--trace-prompt needs the length of a prompt: give --prefill too");
   check_writable("--schedule", request.schedule);
   positions_of_check(config, request.portable_check);
   if (!request.portable_contexts.empty()) positions_of_contexts(config, request.portable_contexts);
@@ -88,7 +93,7 @@ bool has_peers(const BenchRequest& request) { return request.peers && request.ba
 Options options_of(const BenchModel& model, const BenchRequest& request, int context) {
   Options options = request.options;
   options.park_after = kParkAfter;
-  if (!request.trace.empty()) options.trace_events = kTraceEvents;
+  if (traces(request)) options.trace_events = kTraceEvents;
   return tuned_options(model.config, {context, request.batch, has_peers(request) ? 2 : 1, way_of(request)}, options);
 }
 
@@ -116,12 +121,11 @@ class Bench {
   void write_schedule() const {
     if (!request_.schedule.empty()) write_text(request_.schedule, ours_.describe());
   }
-  void write_trace() {
-    if (request_.trace.empty()) return;
-    Trace trace;
-    ours_.run(starts_.front(), kTokensOfTrace, &trace);
-    write_text(request_.trace, trace.chrome_json());
-    std::printf("%s", trace.report().c_str());
+  void write_traces() {
+    if (!request_.trace.empty())
+      write_trace(request_.trace, [&](Trace& trace) { ours_.run(starts_.front(), kTokensOfTrace, &trace); });
+    if (!request_.prompt_trace.empty())
+      write_trace(request_.prompt_trace, [&](Trace& trace) { trace_prompt(ours_, request_.prompts.front(), trace); });
   }
 
   std::vector<DecodeTimes> measure() {
@@ -140,6 +144,14 @@ class Bench {
   }
 
  private:
+  /// make(trace) fills it.
+  template <class Make>
+  static void write_trace(const std::filesystem::path& file, const Make& make) {
+    Trace trace;
+    make(trace);
+    write_text(file, trace.chrome_json());
+    std::printf("%s", trace.report().c_str());
+  }
   DecodeTimes measure(std::uint32_t start) {
     DecodeTimes times;
     times.context = start;
@@ -307,7 +319,7 @@ bool run_bench(const BenchModel& model, const BenchRequest& request) {
     std::printf("Written to %s\n", file.c_str());
   }
   std::fflush(stdout);
-  bench.write_trace();
+  bench.write_traces();
   return true;
 }
 

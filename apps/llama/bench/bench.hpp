@@ -22,6 +22,7 @@ struct BenchRequest {
   bool peers = true;
   std::vector<PeerShape> peer_shapes{kPeerShapes.begin(), kPeerShapes.end()};  // the best of them is measured
   std::filesystem::path trace;                                                 // Chrome JSON of a run of 8 tokens; empty: none
+  std::filesystem::path prompt_trace;                                          // the same of a prompt, the first of `prompts`
   std::filesystem::path schedule;                                              // the schedule as text; empty: none
   std::filesystem::path out;                     // results; empty: apps/llama/results/<gpu>.json, on a CPU none
   std::vector<std::uint32_t> portable_contexts;  // positions from which to hold a few steps against the portable tasks

@@ -18,6 +18,12 @@ std::string name_of(const std::string& model, const PromptTimes& times) {
 
 }  // namespace
 
+void trace_prompt(TunedGenerator& generator, std::uint32_t length, Trace& trace) {
+  const std::vector<std::vector<std::uint32_t>> prompts{some_ids(length, generator.config().vocab_size)};
+  generator.read_prompts(prompts);  // what the first one fetches belongs to no trace
+  generator.read_prompts(prompts, &trace);
+}
+
 std::vector<PromptTimes> measure_prompts(TunedGenerator& generator, const std::vector<std::uint32_t>& lengths, int runs) {
   std::vector<PromptTimes> all;
   for (const std::uint32_t length : lengths) {

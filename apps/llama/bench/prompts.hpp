@@ -16,6 +16,8 @@ struct PromptTimes {
 
 /// Rounds of prompts of each length, after one round to warm up.
 std::vector<PromptTimes> measure_prompts(TunedGenerator& generator, const std::vector<std::uint32_t>& lengths, int runs);
+/// Reads a prompt of so many tokens and leaves the trace of the run that ends it.
+void trace_prompt(TunedGenerator& generator, std::uint32_t length, Trace& trace);
 
 /// prefill.<model>.p<tokens>, medians in ms, beside the time token by token.
 std::vector<Row> prompt_rows(const std::string& model, const std::vector<PromptTimes>& all, const measure::Stamp& stamp);

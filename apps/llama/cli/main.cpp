@@ -159,6 +159,7 @@ void add_bench(CLI::App& app, Measured& what, BenchRequest& request, bool& right
   command.add_option("--portable-check", request.portable_check,
                      "First hold this many positions of each text against the portable tasks");
   command.add_option("--trace", request.trace, "Chrome JSON of a traced run of 8 tokens");
+  command.add_option("--trace-prompt", request.prompt_trace, "Chrome JSON of a traced prompt, the first of --prefill");
   command.add_option("--schedule", request.schedule, "The schedule as text");
   command.add_option("--out", request.out, "Results (default: apps/llama/results/<gpu>.json, on a CPU none)");
   command.add_option("--portable-context", request.portable_contexts,

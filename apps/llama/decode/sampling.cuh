@@ -28,15 +28,19 @@ class Chooser {
   FLYWHEEL_TASK std::uint32_t choose(const Sampling& how, std::uint32_t position) {
     const auto larger = [](std::uint64_t a, std::uint64_t b) { return a > b ? a : b; };
     std::uint64_t most = 0;
-    look([&](int token, float logit) { most = larger(most, likelier_of(logit, token)); });
+    std::uint32_t least = 0;  // the key of that
+    look(least, [&](int token, float logit) {
+      most = larger(most, likelier_of(logit, token));
+      least = key_of(most);
+    });
     const std::uint64_t best = block_.reduce(most, larger);
     const float largest = keyed(key_of(best));
     const bool finite = largest - largest == 0;
     if (!finite) block_.fail(kLogitsNotFinite);
     // Nothing can be drawn without numbers, and the caller may look up the token's embedding before the run ends.
     if (!finite || how.temperature == 0) return ~static_cast<std::uint32_t>(best);
-    return draw(how, position, largest, key_of(most), [this](std::uint32_t, ListedGroups&, auto&& use) {
-      look(use);
+    return draw(how, position, largest, key_of(most), [this](std::uint32_t wanted, ListedGroups&, auto&& use) {
+      look(wanted, use);
       return true;
     });
   }
@@ -57,9 +61,18 @@ class Chooser {
 
  private:
   FLYWHEEL_TASK static std::uint32_t key_of(std::uint64_t likelier) { return static_cast<std::uint32_t>(likelier >> 32); }
+  /// use(token, logit) for the thread's tokens whose key is at least `least`, which use() may raise, and for some others. Most
+  /// are below it, so the largest key of several is looked at first.
   template <class Use>
-  FLYWHEEL_TASK void look(Use&& use) const {
+  FLYWHEEL_TASK void look(const std::uint32_t& least, Use&& use) const {
     look_over<16>(block_, logits_, {0, count_}, [&](int first, const float(&logits)[16]) {
+      std::uint32_t largest = 0;
+#pragma unroll
+      for (int i = 0; i < 16; ++i) {
+        const std::uint32_t key = order_key(logits[i]);
+        largest = key > largest ? key : largest;
+      }
+      if (largest < least) return;
 #pragma unroll
       for (int i = 0; i < 16; ++i)
         if (const int token = first + i * kLookers<Block>; token < count_) use(token, logits[i]);

@@ -55,7 +55,7 @@ void TunedGenerator::read(Crowd& crowd, const std::function<void(const WrittenTo
   if (place && crowd.end_first(*place)) embed();
 }
 
-std::vector<std::uint32_t> TunedGenerator::read_prompts(const std::vector<std::vector<std::uint32_t>>& prompts) {
+std::vector<std::uint32_t> TunedGenerator::read_prompts(const std::vector<std::vector<std::uint32_t>>& prompts, Trace* trace) {
   check_count(prompts.size());
   for (const std::vector<std::uint32_t>& prompt : prompts) check_ids(prompt, config(), context());
   forget_lost_numbers();
@@ -66,7 +66,11 @@ std::vector<std::uint32_t> TunedGenerator::read_prompts(const std::vector<std::v
     memory_.prompt.write(prompt.data(), prompt.size(), text * static_cast<std::size_t>(memory_.context));
     if (reader_) first[text] = reader_->add(static_cast<std::uint32_t>(text), prompt.size(), false);
   }
-  while (reader_ && reader_->has_any()) watch(reader_->submit(false), [](Run& run) { run.wait(); });
+  while (reader_ && reader_->has_any())
+    watch(reader_->submit(false, trace), [&](Run& run) {
+      run.wait();
+      if (trace) *trace = run.trace();
+    });
   return first;
 }
 

@@ -39,8 +39,9 @@ class TunedGenerator : public Generator {
                                     const Sampling& sampling = {});
   /// Reads prompts into the caches, each as the text of its number, and tells for each at which position its first step is to
   /// be: that of its last token, or of an earlier one where a step of the decode is as good as a pass. Waits. Throws
-  /// RequestError for more prompts than sequences(), and for one that is empty, too long or of other tokens.
-  std::vector<std::uint32_t> read_prompts(const std::vector<std::vector<std::uint32_t>>& prompts);
+  /// RequestError for more prompts than sequences(), and for one that is empty, too long or of other tokens. `trace`: where the
+  /// trace of the last run goes, if anywhere.
+  std::vector<std::uint32_t> read_prompts(const std::vector<std::vector<std::uint32_t>>& prompts, Trace* trace = nullptr);
   std::vector<float> last_logits() const override { return memory_.logits.read(); }
   /// The schedule, for a person to read.
   std::string describe() const;

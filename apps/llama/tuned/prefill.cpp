@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "apps/llama/tuned/prefill_attend.cuh"
+#include "apps/llama/tuned/prefill_turn.cuh"
 #include "apps/llama/tuned/wide_tasks.cuh"
 
 namespace llama {
@@ -21,8 +22,7 @@ constexpr CutFor kSizes[] = {{128, false}, {256, false}, {kFewRows, false}, {512
                              {768, true},  {1024, true}, {1536, true},      {kMostPrefillRows, true}};
 constexpr int kShortPart = 1024;  // rows of a part while others wait
 static_assert(kShortPart >= kFewRows, "prompts of few rows are read in one run");
-constexpr int kLeastTurned = 8;      // rows of a task: one for each warp
-constexpr int kLeastAttending = 16;  // rows of a task: a warp takes so many
+constexpr int kLeastTogether = 16;  // rows of a task: a warp takes so many
 
 int most_rows(int context) {
   for (const CutFor& size : kSizes)
@@ -69,15 +69,15 @@ class PrefillBuilder : RowsBuilder {
   }
 
   /// Rows of a task, of which so many are made for each: a power of 2.
-  int rows_of_task(int tasks_of_row, int least) const {
+  int rows_of_task(int tasks_of_row) const {
     const auto wanted = static_cast<unsigned>(rows_ * tasks_of_row / kTasksOfStage);
-    return std::clamp(static_cast<int>(std::bit_floor(wanted)), least, kPrefillTile);
+    return std::clamp(static_cast<int>(std::bit_floor(wanted)), kLeastTogether, kPrefillTile);
   }
 
   void add_turn(std::size_t layer) {
     const auto narrow = [](int i) { return static_cast<std::int16_t>(i); };
     const LayerWeights& w = weights_.layers[layer];
-    const int heads = config_.num_key_value_heads, count = rows_of_task(heads, kLeastTurned);
+    const int heads = config_.num_key_value_heads, count = rows_of_task(heads);
     graph().phase();
     for (int first = 0; first < rows_; first += count)
       for (int head = 0; head < heads; ++head)
@@ -89,7 +89,7 @@ class PrefillBuilder : RowsBuilder {
   /// The last rows first: they attend to most positions. Each worker gets the next task of every round, so rounds go to and
   /// fro: who had the longest of one has the shortest of the next.
   void add_attention(std::size_t layer) {
-    const int heads = config_.num_attention_heads, count = rows_of_task(heads, kLeastAttending), tasks = rows_ / count * heads;
+    const int heads = config_.num_attention_heads, count = rows_of_task(heads), tasks = rows_ / count * heads;
     const int round = static_cast<int>(runtime().workers());
     graph().phase();
     for (int begin = 0; begin < tasks; begin += round) {
@@ -167,14 +167,15 @@ std::uint32_t Prefill::next_count(std::uint32_t count, bool short_parts) {
 
 bool Prefill::is_few(std::size_t tokens) { return tokens <= kFewRows; }
 
-Run Prefill::submit(std::uint32_t text, std::uint32_t first, std::uint32_t end, bool few, bool chooses) {
+Run Prefill::submit(std::uint32_t text, std::uint32_t first, std::uint32_t end, bool few, bool chooses, bool is_traced) {
   const Stretch stretch{text, first, end - first};
   memory_.stretch.write({stretch});
   tail_.stretch.write({{text, end - 1, chooses ? 1u : 0u}});
   const auto fits = [&](const Size& size) {
     return static_cast<std::uint32_t>(size.rows) >= stretch.count && size.whole == !few;
   };
-  return runtime_.submit(std::ranges::find_if(sizes_, fits)->read);
+  const Executable& read = std::ranges::find_if(sizes_, fits)->read;
+  return is_traced ? runtime_.submit(read, traced) : runtime_.submit(read);
 }
 
 }  // namespace llama

@@ -8,7 +8,7 @@
 namespace llama {
 
 /*  PrefillEmbed -> [ PrefillNorm -> qkv -> PrefillTurn -> PrefillAttend -> output -> PrefillNorm -> gated -> down ]
- *    16 rows         16 rows       tile    8 to 128 rows, 16 to 128 rows, tile      16 rows       tile     tile
+ *    16 rows         16 rows       tile    16..128 rows,  16..128 rows,    tile      16 rows       tile     tile
  *                                          a key head     a head
  *
  *  The part in brackets once for each layer, of the last one up to PrefillTurn. Each is a phase. What split tiles of products
@@ -36,9 +36,10 @@ class Prefill {
   /// Whether a prompt of so many tokens is of few rows. It is read in one run, by products that are cut for few rows; others by
   /// products whose bits do not depend on the parts in which they are read.
   static bool is_few(std::size_t tokens);
-  /// Starts reading positions first..end-1 of a text; wait for the run before the next one. `few`: see is_few(). `chooses`: the
-  /// prompt ends there, and its text is in `texts`: the token behind it is chosen as a step of the decode would, and streamed.
-  Run submit(std::uint32_t text, std::uint32_t first, std::uint32_t end, bool few, bool chooses);
+  /// Starts reading positions first..end-1 of a text, `first` a multiple of 16; wait for the run before the next one. `few`:
+  /// see is_few(). `chooses`: the prompt ends there, and its text is in `texts`: the token behind it is chosen as a step of the
+  /// decode would, and streamed.
+  Run submit(std::uint32_t text, std::uint32_t first, std::uint32_t end, bool few, bool chooses, bool is_traced);
 
  private:
   struct Size {

@@ -1,14 +1,18 @@
 // Causal attention of many positions of a text at once, by tensor cores: each warp takes 16 of them ("FlashAttention-2", Dao
 // 2023, without shared memory).
 //
-// The cache lies as tensor cores take it (see TunedCache), and neighbouring positions of a head side by side: all threads copy
-// a stage of both to shared memory, two stages ahead, and all warps read it there. Queries are A of scores = queries * keys^T,
-// and weights, which tensor cores leave as the next product's A, of output = weights * values. A row's bits depend on its own
-// position alone: what a later position weighs is exactly nothing.
+// All threads copy keys and values to shared memory, a stage ahead (prefill_stages.cuh), and all warps read them there, the
+// tiles of the next products while those of the last are multiplied. Queries are A of scores = queries * keys^T, and weights,
+// which tensor cores leave as the next product's A, of output = weights * values. A column of ones beside the values makes the
+// sum of the weights. A row's bits depend on its own position alone: what a later position weighs is exactly nothing.
+//
+// Weights are powers of 2 of the scores less a base of the row, which is one of its scores. Products of queries and keys begin
+// with the base, so that it need not be taken off. It is raised only where a score is kMostAbove above it, which is seldom;
+// until then weights are up to 2^kMostAbove, as exact as those below 1 ("FlashAttention-4", 2025).
 #pragma once
 
+#include "apps/llama/tuned/prefill_stages.cuh"
 #include "apps/llama/tuned/prefill_tasks.cuh"
-#include "apps/llama/tuned/tile.cuh"
 
 namespace llama {
 
@@ -27,6 +31,8 @@ template <int kTiles>
 class PrefillWarp {
   static constexpr int kDims = kTiles * 16;
   static constexpr int kGroups = kTiles <= 4 ? 4 : 2;  // of 16 positions of the cache, at once
+  static constexpr int kTileHalves = 256;
+  static constexpr float kMostAbove = 8;  // powers of 2
 
  public:
   static constexpr int kStep = kGroups * 16;
@@ -49,43 +55,58 @@ class PrefillWarp {
     }
   }
 
-  /// Positions at..at+kStep-1, of which the warp's last row has those up to `last`; `whole`: all rows have all of them. `from`
-  /// has their keys and values.
+  /// What the queries and the keys of kStep positions come to, less the base of each row.
+  struct Scores {
+    float of[2 * kGroups][4];
+  };
+  /// Of positions at..at+kStep-1, whose tiles of keys are given; `whole`: all rows have all of them.
   template <class Block>
-  FLYWHEEL_TASK void add(Block& block, const TunedCache& from, int at, int last, bool whole) {
-    float scores[2 * kGroups][4] = {};
+  FLYWHEEL_TASK void score(Block& block, Scores& scores, const Half* keys, int at, bool whole) const {
+#pragma unroll
+    for (int n = 0; n < 2 * kGroups; ++n)
+#pragma unroll
+      for (int c = 0; c < 4; ++c) scores.of[n][c] = -base_[c / 2];
+    PairedTile tiles[2][kGroups];
+    load_tiles<kTiles>(block, tiles[0], keys);
 #pragma unroll
     for (int t = 0; t < kTiles; ++t) {
-      TilePart keys[kGroups];
+      if (t + 1 < kTiles) load_tiles<kTiles>(block, tiles[(t + 1) % 2], keys + (t + 1) * kTileHalves);
 #pragma unroll
-      for (int g = 0; g < kGroups; ++g) keys[g] = load(block, from.keys, at, last, g, t);
-#pragma unroll
-      for (int g = 0; g < kGroups; ++g) multiply(block, scores[2 * g], scores[2 * g + 1], queries_[t], keys[g]);
+      for (int g = 0; g < kGroups; ++g) multiply(block, scores.of[2 * g], scores.of[2 * g + 1], queries_[t], tiles[t % 2][g]);
     }
-    if (!whole) leave_out(block, at, scores);
-    soften(block, scores);
+    if (!whole) leave_out(block, at, scores.of);
+  }
+  /// Adds the values of the same positions, weighed by their scores, which are used up.
+  template <class Block>
+  FLYWHEEL_TASK void add(Block& block, Scores& scores, const Half* values) {
+    constexpr int kAhead = kTiles % 4 == 0 ? 4 : kTiles % 3 == 0 ? 3 : 2, kLoads = kGroups * kTiles / kAhead;
+    PairedTile tiles[2][kAhead];
+    load_tiles<1>(block, tiles[0], values);
+    soften(block, scores.of);
+    std::uint32_t weights[4];
 #pragma unroll
-    for (int g = 0; g < kGroups; ++g) {
-      std::uint32_t weights[4];
+    for (int i = 0; i < kLoads; ++i) {
+      if (i + 1 < kLoads) load_tiles<1>(block, tiles[(i + 1) % 2], values + (i + 1) * kAhead * kTileHalves);
+      const int g = i * kAhead / kTiles, first = i * kAhead % kTiles;
+      if (first == 0) {
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const float* const two = &scores[2 * g + i / 2][i % 2 * 2];
-        weights[i] = pack_halves(two[0], two[1]);
+        for (int w = 0; w < 4; ++w) {
+          const float* const two = &scores.of[2 * g + w / 2][w % 2 * 2];
+          weights[w] = pack_halves(two[0], two[1]);
+        }
+        constexpr std::uint32_t kOnes[2] = {0x3c003c00, 0x3c003c00};  // halves
+        block.multiply_add_half(sums_, weights, kOnes);
       }
 #pragma unroll
-      for (int t = 0; t < kTiles; ++t)
-        multiply(block, out_[2 * t], out_[2 * t + 1], weights, load(block, from.values, at, last, g, t));
+      for (int t = 0; t < kAhead; ++t)
+        multiply(block, out_[2 * (first + t)], out_[2 * (first + t) + 1], weights, tiles[i % 2][t]);
     }
   }
 
   /// The results of row `r`.
   template <class Block>
-  FLYWHEEL_TASK void leave(const Block& block, int r, bool stores, flywheel::Bf16* to) {
-    float sum = sums_[r];
-    sum += block.shuffle_xor(sum, 1);
-    sum += block.shuffle_xor(sum, 2);
-    if (!stores) return;
-    const float by = reciprocal(sum);
+  FLYWHEEL_TASK void leave(const Block& block, int r, flywheel::Bf16* to) const {
+    const float by = reciprocal(sums_[2 * r]);
     auto* const pairs = reinterpret_cast<std::uint32_t*>(to) + block.lane() % 4;
 #pragma unroll
     for (int n = 0; n < 2 * kTiles; ++n)
@@ -93,20 +114,19 @@ class PrefillWarp {
   }
 
  private:
-  /// Tile `t` of a group's keys or values. Groups that begin beyond `last` have no position: the first one stands in for them.
-  template <class Block>
-  FLYWHEEL_TASK static TilePart load(const Block& block, const Half* from, int at, int last, int group, int t) {
-    const int position = at + 16 * group <= last ? 16 * group : 0;
-    return reinterpret_cast<const TilePart*>(from + TunedCache::tile(position, t * 16, kDims))[block.lane()];
+  /// Tiles that lie kApart tiles from one to the next.
+  template <int kApart, class Block, int kCount>
+  FLYWHEEL_TASK static void load_tiles(const Block& block, PairedTile (&to)[kCount], const Half* from) {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) to[i] = reinterpret_cast<const PairedTile*>(from + i * kApart * kTileHalves)[block.lane()];
   }
 
   /// Two columns of sums, of 8 positions or dimensions each, from one tile.
   template <class Block>
   FLYWHEEL_TASK static void multiply(Block& block, float (&low)[4], float (&high)[4], const std::uint32_t (&a)[4],
-                                     const TilePart& b) {
-    const std::uint32_t first[2] = {b.registers[0], b.registers[2]}, second[2] = {b.registers[1], b.registers[3]};
-    block.multiply_add_half(low, a, first);
-    block.multiply_add_half(high, a, second);
+                                     const PairedTile& b) {
+    block.multiply_add_half(low, a, b.first);
+    block.multiply_add_half(high, a, b.second);
   }
 
   /// Positions behind the row's own, or before its window, get no weight.
@@ -122,37 +142,42 @@ class PrefillWarp {
       }
   }
 
-  /// Scores to weights; what came before is brought down if one is larger.
+  /// Scores to weights. Where one is too far above the base, that is raised, and what came before is brought down.
   template <class Block>
   FLYWHEEL_TASK void soften(const Block& block, float (&scores)[2 * kGroups][4]) {
-    float keep[2];
+    float most[2];
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      float largest = largest_[r];
+      float some[kGroups];
 #pragma unroll
-      for (int n = 0; n < 2 * kGroups; ++n) largest = larger(largest, larger(scores[n][2 * r], scores[n][2 * r + 1]));
-      largest = larger(largest, block.shuffle_xor(largest, 1));
-      largest = larger(largest, block.shuffle_xor(largest, 2));
-      // A row whose window begins behind these positions has none yet.
-      const float base = largest == -std::numeric_limits<float>::infinity() ? 0.f : largest;
-      keep[r] = power_of_2(largest_[r] - base);
-      largest_[r] = largest;
-      float sum = 0;
+      for (int g = 0; g < kGroups; ++g)
+        some[g] = larger(larger(scores[2 * g][2 * r], scores[2 * g][2 * r + 1]),
+                         larger(scores[2 * g + 1][2 * r], scores[2 * g + 1][2 * r + 1]));
 #pragma unroll
-      for (int n = 0; n < 2 * kGroups; ++n)
+      for (int n = kGroups / 2; n; n /= 2)
 #pragma unroll
-        for (int i = 0; i < 2; ++i) {
-          float& score = scores[n][2 * r + i];
-          score = power_of_2(score - base);
-          sum += score;
-        }
-      sums_[r] = std::fma(sums_[r], keep[r], sum);
+        for (int i = 0; i < n; ++i) some[i] = larger(some[i], some[i + n]);
+      most[r] = larger(some[0], block.shuffle_xor(some[0], 1));
+      most[r] = larger(most[r], block.shuffle_xor(most[r], 2));
     }
-    if (!block.any_warp(keep[0] != 1 || keep[1] != 1)) return;
+    if (block.any_warp(most[0] > most_above_[0] || most[1] > most_above_[1])) {
 #pragma unroll
-    for (int n = 0; n < 2 * kTiles; ++n)
+      for (int r = 0; r < 2; ++r) {
+        const bool rises = most[r] > most_above_[r];
+        const float by = rises ? most[r] : 0.f, keep = rises ? power_of_2(-by) : 1.f;
+        base_[r] += by;
+        if (rises) most_above_[r] = kMostAbove;
 #pragma unroll
-      for (int c = 0; c < 4; ++c) out_[n][c] *= keep[c / 2];
+        for (int n = 0; n < 2 * kGroups; ++n) scores[n][2 * r] -= by, scores[n][2 * r + 1] -= by;
+#pragma unroll
+        for (int n = 0; n < 2 * kTiles; ++n) out_[n][2 * r] *= keep, out_[n][2 * r + 1] *= keep;
+        sums_[2 * r] *= keep, sums_[2 * r + 1] *= keep;
+      }
+    }
+#pragma unroll
+    for (int n = 0; n < 2 * kGroups; ++n)
+#pragma unroll
+      for (int c = 0; c < 4; ++c) scores[n][c] = power_of_2(scores[n][c]);
   }
 
   FLYWHEEL_TASK static float larger(float a, float b) {
@@ -162,7 +187,7 @@ class PrefillWarp {
     return a > b ? a : b;
 #endif
   }
-  /// Of numbers up to 0; less than the smallest that has all its digits is 0.
+  /// Less than the smallest number that has all its digits is 0.
   FLYWHEEL_TASK static float power_of_2(float x) {
 #ifdef __CUDA_ARCH__
     float power;
@@ -177,63 +202,10 @@ class PrefillWarp {
   int positions_[2] = {};
   std::uint32_t queries_[kTiles][4];
   float out_[2 * kTiles][4] = {};
-  float largest_[2] = {-std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity()};
-  float sums_[2] = {};  // of the lane's own positions
-};
-
-/// Keys and values of a head on their way through shared memory, a stage of neighbouring positions after the other.
-template <int kTiles>
-class PrefillStages {
-  static constexpr int kDims = kTiles * 16, kStages = 3;
-  static constexpr int kHalves = 2 * kDims;  // of a position: key and value
-
- public:
-  static constexpr int kPositions = kTiles <= 4 ? 128 : 64;  // of a stage
-  static constexpr int kBytes = kStages * kPositions * kHalves * static_cast<int>(sizeof(Half));
-
-  /// All threads. `memory`: kBytes of shared memory. Positions from `begin`, a multiple of 16, up to `last`.
-  template <class Block>
-  FLYWHEEL_TASK PrefillStages(Block& block, const TunedCache& head, unsigned char* memory, int begin, int last)
-      : head_(head),
-        memory_(reinterpret_cast<Half*>(memory)),
-        end_(last / 16 * 16 + 16),
-        next_(begin) {
-    for (int stage = 0; stage + 1 < kStages; ++stage) copy_next(block);
-  }
-
-  /// All threads: the stage whose turn it is. What was read of the one before is done with. Copies go on.
-  template <class Block>
-  FLYWHEEL_TASK TunedCache take(Block& block) {
-    block.template wait_copies<kStages - 2>();
-    block.sync();  // the copies of all threads have landed, and all warps have read the stage before, which is filled again
-    copy_next(block);
-    Half* const keys = place(now_);
-    now_ = now_ + 1 < kStages ? now_ + 1 : 0;
-    return {keys, keys + kPositions * kDims};
-  }
-
- private:
-  FLYWHEEL_TASK Half* place(int stage) const { return memory_ + stage * kPositions * kHalves; }
-
-  /// Sixteen bytes after the other, of whole tiles of positions. A group of copies without any is one, too.
-  template <class Block>
-  FLYWHEEL_TASK void copy_next(Block& block) {
-    const int count = end_ - next_ < kPositions ? end_ - next_ : kPositions;
-    const std::size_t from = TunedCache::tile(next_, 0, kDims);
-    Half* const keys = place(fill_);
-    for (int i = block.rank() * 8; i < count * kDims; i += block.size() * 8) {
-      block.copy16(keys + i, head_.keys + from + i);
-      block.copy16(keys + kPositions * kDims + i, head_.values + from + i);
-    }
-    block.commit_copies();
-    next_ += kPositions;
-    fill_ = fill_ + 1 < kStages ? fill_ + 1 : 0;
-  }
-
-  const TunedCache head_;
-  Half* const memory_;
-  const int end_;
-  int next_, fill_ = 0, now_ = 0;  // the position that is copied next; stages
+  float base_[2] = {};  // of each row
+  // How far a score may be above it: not at all while a row has no base, since all that it had was left out.
+  float most_above_[2] = {-std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity()};
+  float sums_[4] = {};  // of weights: of each row twice
 };
 
 /// Attention of one query head at the positions of some rows, at most kPrefillTile. Their keys and values are in the cache.
@@ -279,19 +251,23 @@ struct PrefillAttend {
     Warp warp(window);
     const int from_row = 16 * block.warp(), last_row = from_row + 15 < live ? from_row + 15 : live - 1;
     if (from_row < live) take_queries(block, warp, from_row, live, first);
-    const int lowest = first + from_row, last = first + last_row;
+    const int lowest = first + from_row, last = first + last_row, begin = begin_of(lowest), last_begin = begin_of(last);
     for (int at = block_begin; at <= block_last; at += Stages::kPositions) {
       TunedCache stage = stages.take(block);
       if (from_row >= live) continue;
       for (int i = 0; i < Stages::kPositions && at + i <= last; i += Warp::kStep) {
         const int all = at + i + Warp::kStep - 1;  // the last of these positions
-        if (all >= begin_of(lowest)) warp.add(block, stage, at + i, last, at + i >= begin_of(last) && all <= lowest);
+        if (all >= begin) {
+          typename Warp::Scores scores;
+          warp.score(block, scores, stage.keys, at + i, at + i >= last_begin && all <= lowest);
+          warp.add(block, scores, stage.values);
+        }
         stage.keys += Warp::kStep * kTiles * 16, stage.values += Warp::kStep * kTiles * 16;
       }
     }
     for (int r = 0; r < 2; ++r) {
       const int row = from_row + block.lane() / 4 + 8 * r;
-      warp.leave(block, r, row < live, results + place(static_cast<std::size_t>(rows.first + row)));
+      if (row < live) warp.leave(block, r, results + place(static_cast<std::size_t>(rows.first + row)));
     }
     block.sync();  // the memory is the next task's
   }

@@ -36,12 +36,12 @@ bool PromptReader::has(std::uint32_t text) const {
          std::ranges::find(long_, text, &LongPrompt::text) != long_.end();
 }
 
-Run PromptReader::submit(bool others_wait) {
-  if (!queue_.empty()) return submit_passes(others_wait ? std::min(kPassesBetween, queue_.size()) : queue_.size());
+Run PromptReader::submit(bool others_wait, bool is_traced) {
+  if (!queue_.empty()) return submit_passes(others_wait ? std::min(kPassesBetween, queue_.size()) : queue_.size(), is_traced);
   LongPrompt& one = long_.front();
   const std::uint32_t end = next_end(one, others_wait);
   const std::size_t tokens = one.end + (one.writes ? 0 : 1);
-  Run run = prefill_->submit(one.text, one.first, end, Prefill::is_few(tokens), one.writes && end == one.end);
+  Run run = prefill_->submit(one.text, one.first, end, Prefill::is_few(tokens), one.writes && end == one.end, is_traced);
   one.first = end;
   if (one.first == one.end) long_.erase(long_.begin());
   return run;
@@ -59,7 +59,7 @@ std::optional<std::uint32_t> PromptReader::next_to_write(bool others_wait) const
 }
 
 /// Each pass leaves the input of the chunk behind its own. Where there is none, what it leaves is not used.
-Run PromptReader::submit_passes(std::size_t passes) {
+Run PromptReader::submit_passes(std::size_t passes, bool is_traced) {
   const auto end = queue_.begin() + static_cast<std::ptrdiff_t>(passes);
   std::vector<PromptChunk> chunks(queue_.begin(), end);
   chunks.push_back(end == queue_.end() ? chunks.back() : *end);
@@ -67,7 +67,8 @@ Run PromptReader::submit_passes(std::size_t passes) {
   if (!begun_) runtime_.submit(begin_).wait();
   queue_.erase(queue_.begin(), end);
   begun_ = !queue_.empty();
-  return runtime_.submit(read_, repeat(static_cast<std::uint32_t>(passes)));
+  const auto times = repeat(static_cast<std::uint32_t>(passes));
+  return is_traced ? runtime_.submit(read_, times, traced) : runtime_.submit(read_, times);
 }
 
 void PromptReader::forget() {

@@ -27,7 +27,7 @@ class PromptReader {
   bool has(std::uint32_t text) const;  // more to read of this one
   /// Reads on, if there is any: chunks first. `others_wait`: a short part. It counts as done: wait for the run before the next
   /// one is submitted.
-  Run submit(bool others_wait);
+  Run submit(bool others_wait, bool is_traced = false);
   /// The text whose first token the next run writes, if it is such a one: it is to be in the decode's memory by then.
   std::optional<std::uint32_t> next_to_write(bool others_wait) const;
   /// What has not been read.
@@ -40,7 +40,7 @@ class PromptReader {
     bool writes;
   };
   static std::uint32_t next_end(const LongPrompt& of, bool others_wait);
-  Run submit_passes(std::size_t passes);
+  Run submit_passes(std::size_t passes, bool is_traced);
 
   Runtime& runtime_;
   PromptMemory memory_;
