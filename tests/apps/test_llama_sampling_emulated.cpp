@@ -12,7 +12,7 @@ namespace llama {
 namespace {
 
 /// Makes the list of task types one that no other file has.
-struct NobodysTask {
+struct NobodysSample {
   int nothing;
   template <class Block>
   FLYWHEEL_TASK void operator()(Block&) const {}
@@ -23,7 +23,7 @@ Runtime emulated_runtime() {
   options.workers = 1;
   options.log_level = "error";
   options.start_timeout = std::chrono::seconds(60);
-  return testing::start_emulated<Sample, NobodysTask>(options);
+  return testing::start_emulated<Sample, NobodysSample>(options);
 }
 
 /// The tokens drawn at `positions` in a row from the same logits.

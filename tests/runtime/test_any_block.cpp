@@ -15,10 +15,10 @@ namespace {
 using flywheel::testing::Count;
 using Real = CpuBlock<TaskList<Count>>;
 
-struct Sum {
+struct Plus {
   int operator()(int a, int b) const { return a + b; }
 };
-struct Nothing {
+struct Ignore {
   void operator()(int) const {}
 };
 struct Take {
@@ -39,12 +39,12 @@ template <class Block>
 using Threads =
     std::tuple<decltype(Block::rank()), decltype(Block::size()), decltype(Block::leader()), decltype(Block::lane()),
                decltype(Block::warp()), decltype(Block::kWarps), decltype(Block::kLanes), decltype(Block::kOnGpu),
-               decltype(of<Block>().shuffle(1.f, 0)), decltype(of<Block>().reduce(1, Sum{})),
-               decltype(of<Block>().inclusive_scan(1.f, Sum{})), decltype(of<Block>().exclusive_scan(1.f, Sum{}, 0)),
+               decltype(of<Block>().shuffle(1.f, 0)), decltype(of<Block>().reduce(1, Plus{})),
+               decltype(of<Block>().inclusive_scan(1.f, Plus{})), decltype(of<Block>().exclusive_scan(1.f, Plus{}, 0)),
                decltype(of<Block>().broadcast(1.f, 0)), decltype(Block::any(true)), decltype(Block::all(true)),
                decltype(Block::count(true)), decltype(Block::ballot(true)), decltype(Block::any_warp(true)),
                decltype(Block::all_warp(true)), decltype(of<Block>().template scratch<float>(1)),
-               decltype(of<Block>().stream_reduce(1, of<Reads<float>>(), 0, Sum{}, Double{}))>;
+               decltype(of<Block>().stream_reduce(1, of<Reads<float>>(), 0, Plus{}, Double{}))>;
 
 template <class Block>
 using Runs =
@@ -59,7 +59,7 @@ template <class Block>
 concept HasCommands = requires(Block& block) {
   block.sync();
   block.sync_warp();
-  block.for_each(1, Nothing{});
+  block.for_each(1, Ignore{});
   block.stream(1, of<Reads<float>>(), Take{});
   block.stream(1, of<Reads<float>>(), of<Writes<float>>(), Double{});
   block.borrow_handoffs();
@@ -78,7 +78,7 @@ struct Deduced {
     int sum = 0;
     block.for_each(3, [&](int i) { sum += i; });
     if constexpr (Block::kOnGpu) sum = block.shuffle_xor(sum, 1);
-    return block.reduce(sum, Sum{});
+    return block.reduce(sum, Plus{});
   }
 };
 

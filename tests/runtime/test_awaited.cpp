@@ -14,7 +14,7 @@ using namespace flywheel;
 using namespace flywheel::testing;
 
 namespace {
-using P = HookedPlatform;
+using Hooked = HookedPlatform;
 }
 
 TEST_CASE("a worker goes through a chain in the loop: no queue, no mailbox") {
@@ -56,7 +56,7 @@ TEST_CASE("the worker that awaits a task runs it when the last predecessor arriv
   join.during[0] = [&] { late += !wait_for([&] { return began.load(); }); };
   join.during[1] = [&] {
     began = true;
-    const auto is_awaited = [&] { return P::device(join.counter(2)).fetch_add(0, Order::relaxed) & kIsAwaited; };
+    const auto is_awaited = [&] { return Hooked::device(join.counter(2)).fetch_add(0, Order::relaxed) & kIsAwaited; };
     late += !wait_for(is_awaited);
     cargo = 7;
   };
@@ -66,7 +66,7 @@ TEST_CASE("the worker that awaits a task runs it when the last predecessor arriv
   };
   // The worker that awaits polls no more until the other has arrived.
   on_load.set(&join.counter(2), [&](std::uint32_t) {
-    late += !wait_for([&] { return is_complete(P::device(join.counter(2)).fetch_add(0, Order::relaxed)); });
+    late += !wait_for([&] { return is_complete(Hooked::device(join.counter(2)).fetch_add(0, Order::relaxed)); });
   });
   join.push(1);
   join.push(0);
@@ -132,7 +132,7 @@ TEST_CASE("a wait is given up after its polls") {
   on_load.set(&join.counter(2), [](std::uint32_t) {});
   std::atomic<bool> was_last{false};
   std::jthread other([&] {
-    const auto is_free = [&] { return P::device(join.counter(2)).fetch_add(0, Order::relaxed) == 1; };
+    const auto is_free = [&] { return Hooked::device(join.counter(2)).fetch_add(0, Order::relaxed) == 1; };
     if (wait_for(is_free)) was_last = join.arrive_at(2);
     else join.leave();
   });
@@ -151,8 +151,8 @@ TEST_CASE("a wait is given up for an announcement and for an abort") {
     on_load.set(&join.counter(2), [&](std::uint32_t polls) {
       BroadcastWords& words = join.device.dev.control->broadcast;
       if (polls != 3) return;
-      if (aborts) P::device(words.abort).store(1, Order::relaxed);
-      else P::device(words.announcement).store(announcement_word(1, 0, join.device.dev.launch), Order::release);
+      if (aborts) Hooked::device(words.abort).store(1, Order::relaxed);
+      else Hooked::device(words.announcement).store(announcement_word(1, 0, join.device.dev.launch), Order::release);
     });
     join.work_from({0});
     CHECK(join.log == Ids{0});
@@ -168,7 +168,7 @@ TEST_CASE("a predecessor that arrives while the wait is given up leaves the task
     bool was_last = false;
     on_fetch_and.set(&join.counter(2), [&](std::uint32_t) { was_last = join.arrive_at(2, fails); });
     const std::jthread ender([&] {
-      const auto has_arrived = [&] { return P::device(join.device.dev.runs[0].outstanding).load(Order::relaxed) == 1; };
+      const auto has_arrived = [&] { return Hooked::device(join.device.dev.runs[0].outstanding).load(Order::relaxed) == 1; };
       wait_for(has_arrived);
       join.leave();
     });
@@ -193,7 +193,7 @@ TEST_CASE("a task that is awaited is skipped if a predecessor failed, and so is 
       if (polls == 2) CHECK_FALSE(scene.arrive_at(2, true));
     });
     const std::jthread ender([&] {
-      wait_for([&] { return P::system(scene.device.dev.completions[0].word).load(Order::acquire) != 0; });
+      wait_for([&] { return Hooked::system(scene.device.dev.completions[0].word).load(Order::acquire) != 0; });
       scene.leave();
     });
     scene.work_from({0});
@@ -208,9 +208,9 @@ TEST_CASE("a run that is cancelled meanwhile begins no further task") {
   for (const std::uint32_t at : {0u, 4u}) {
     ChainOf chain(8);
     chain.open();
-    chain.during[at] = [&] { P::device(chain.device.dev.runs[0].line.cancelled).store(1, Order::relaxed); };
+    chain.during[at] = [&] { Hooked::device(chain.device.dev.runs[0].line.cancelled).store(1, Order::relaxed); };
     const std::jthread ender([&] {
-      wait_for([&] { return P::system(chain.device.dev.completions[0].word).load(Order::acquire) != 0; });
+      wait_for([&] { return Hooked::system(chain.device.dev.completions[0].word).load(Order::acquire) != 0; });
       chain.leave();
     });
     chain.work_from({0});
@@ -331,9 +331,9 @@ TEST_CASE("another's failure reaches a successor that this worker publishes") {
   scene.end_after(1);
   scene.work_from({0});
   CHECK(scene.log == Ids{0, 1});
-  CHECK(Views<P>{scene.device.dev}.ready(1).size_hint() == 1);
+  CHECK(Views<Hooked>{scene.device.dev}.ready(1).size_hint() == 1);
   CHECK(scene.counter(2) == 2);
   std::uint64_t item = 0;
-  REQUIRE(Views<P>{scene.device.dev}.ready(1).pop(1, &item, Views<P>{scene.device.dev}.wait(0)));
+  REQUIRE(Views<Hooked>{scene.device.dev}.ready(1).pop(1, &item, Views<Hooked>{scene.device.dev}.wait(0)));
   CHECK(Item::unpack(item).skip);
 }

@@ -11,7 +11,7 @@ using namespace flywheel;
 using namespace flywheel::testing;
 
 namespace {
-using P = HookedPlatform;
+using Hooked = HookedPlatform;
 }
 
 namespace {
@@ -51,10 +51,10 @@ struct LaneSlots {
 };
 
 struct LanePlatform : LaneSlots::Lanes {
-  using Leader = P;
+  using Leader = Hooked;
   template <class T>
   static HookedRef<T> device(T& word) {
-    return P::device(word);
+    return Hooked::device(word);
   }
 };
 
@@ -102,11 +102,11 @@ TEST_CASE("lanes: what the other predecessor wrote is there when the successor b
     on_fetch_and.set(&join.counter(2),
                      [&](std::uint32_t) { is_late |= round % 2 && !wait_for([&] { return was_awaited.load(); }); });
     worker(join, [&] {
-      const auto is_awaited = [&] { return P::device(join.counter(2)).fetch_add(0, Order::relaxed) & kIsAwaited; };
+      const auto is_awaited = [&] { return Hooked::device(join.counter(2)).fetch_add(0, Order::relaxed) & kIsAwaited; };
       if (round % 2) was_awaited = wait_for(is_awaited);
       cargo = 5;
-      P::release_fence();
-      was_last = arrive<P>(join.counter(2), false, 2).last;
+      Hooked::release_fence();
+      was_last = arrive<Hooked>(join.counter(2), false, 2).last;
     });
     CHECK_FALSE(is_late);
     if (was_last) continue;  // the wait was given up before
@@ -130,7 +130,7 @@ TEST_CASE("lanes: each publishes a successor of its own, and none is too many") 
     const bool fits = count <= LaneSlots::kLanes;
     CHECK(worker.turns[0].ended == (fits ? 1 : 0));
     CHECK(ran == (fits ? Ids{1} : Ids{}));
-    CHECK(Views<P>{scene.device.dev}.ready(1).size_hint() == (fits ? count - 1 : 0));
+    CHECK(Views<Hooked>{scene.device.dev}.ready(1).size_hint() == (fits ? count - 1 : 0));
   }
 }
 

@@ -11,7 +11,7 @@ using namespace flywheel::testing;
 namespace {
 
 /// Adds up what it waits for, and now and then fails.
-struct Sum {
+struct AwaitedSum {
   std::uint64_t* values;
   const std::uint32_t* before;
   std::uint32_t count, self, fails;
@@ -25,13 +25,13 @@ struct Sum {
 };
 
 /// A random graph, and what a serial run of it gives. Of levels, as in a stencil, or of tasks with predecessors anywhere.
-struct RandomSums {
-  TestGraph<TaskList<Sum>> graph;
+struct AwaitedSums {
+  TestGraph<TaskList<AwaitedSum>> graph;
   std::vector<Ids> before;
   std::vector<std::uint64_t> values, oracle;
   std::vector<bool> fails;
 
-  RandomSums(Random& random, std::uint32_t tasks) : before(tasks), values(tasks), oracle(tasks), fails(tasks) {
+  AwaitedSums(Random& random, std::uint32_t tasks) : before(tasks), values(tasks), oracle(tasks), fails(tasks) {
     const std::uint32_t density = pick(random, 0, 4), width = pick(random, 0, 1) ? pick(random, 1, 8) : 0;
     const bool some_fail = pick(random, 0, 3) == 0;
     for (std::uint32_t t = 0; t < tasks; ++t) {
@@ -43,8 +43,9 @@ struct RandomSums {
       }
       fails[t] = some_fail && pick(random, 0, 19) == 0;
       const auto priority = pick(random, 0, 3) ? Priority::inherit : static_cast<Priority>(pick(random, 0, 2));
-      graph.add(Sum{values.data(), before[t].data(), static_cast<std::uint32_t>(before[t].size()), t, fails[t] ? 1u : 0u},
-                before[t], priority);
+      graph.add(
+          AwaitedSum{values.data(), before[t].data(), static_cast<std::uint32_t>(before[t].size()), t, fails[t] ? 1u : 0u},
+          before[t], priority);
     }
   }
   bool fails_somewhere() const { return std::ranges::find(fails, true) != fails.end(); }
@@ -59,14 +60,14 @@ struct RandomSums {
   }
 };
 
-void random_graphs_agree_with_the_oracle(const DeviceStateShape& shape, std::uint64_t seed, int graphs) {
+void awaited_graphs_agree_with_the_oracle(const DeviceStateShape& shape, std::uint64_t seed, int graphs) {
   Random random(seed);
   for (int g = 0; g < graphs; ++g) {
     TestDeviceState device(shape);
-    RandomSums sums(random, pick(random, 1, 120));
+    AwaitedSums sums(random, pick(random, 1, 120));
     RunConstants run = device.load(sums.graph);
     run.priority = pick(random, 0, 2);
-    Launch<TaskList<Sum>, HookedPlatform, AwaitingExecutor> launch(device);
+    Launch<TaskList<AwaitedSum>, HookedPlatform, AwaitingExecutor> launch(device);
     for (std::uint32_t r = 0; r < 3; ++r) {
       const bool fails = sums.fails_somewhere();
       const std::uint32_t repeat = fails ? 1 : pick(random, 1, 5);
@@ -86,7 +87,7 @@ TEST_CASE("random graphs on workers that await give what a serial run gives, and
   for (const std::uint32_t workers : {1u, 2u, 3u, 8u}) {
     DeviceStateShape shape;
     shape.workers = workers;
-    random_graphs_agree_with_the_oracle(shape, seed + workers, workers == 8 ? 30 : 80);
+    awaited_graphs_agree_with_the_oracle(shape, seed + workers, workers == 8 ? 30 : 80);
   }
   loads_yield = false;
   CHECK(AwaitingExecutor::all_ended > 1000);

@@ -36,7 +36,7 @@ struct Emit {
   }
 };
 
-struct StopAt {
+struct StopInPass {
   std::uint32_t pass;
   std::uint32_t* passes;
   template <class Block>
@@ -90,14 +90,14 @@ struct Together {
   }
 };
 
-using List = TaskList<Compute, Emit, StopAt, FailTwice, FailWith, Arrive, Together>;
+using BlockTasks = TaskList<Compute, Emit, StopInPass, FailTwice, FailWith, Arrive, Together>;
 
 template <class Task>
 std::uint32_t run_alone(TestDeviceState& device, const Task& task, std::uint32_t repeat = 1) {
-  TestGraph<List> graph;
+  TestGraph<BlockTasks> graph;
   graph.add(task, {}, Priority::inherit, 16);
   const RunConstants run = device.load(graph);
-  return Launch<List>(device).run(run, 1, repeat);
+  return Launch<BlockTasks>(device).run(run, 1, repeat);
 }
 }  // namespace
 
@@ -105,13 +105,13 @@ TEST_CASE("a body reads the run's parameters and its result reaches the host") {
   TestDeviceState device;
   const Settings settings{2.5, 4};
   const std::uint8_t small = 200;
-  TestGraph<List> graph;
+  TestGraph<BlockTasks> graph;
   graph.add(Compute{{8, 0}, {3, 0}}, {}, Priority::inherit, 16);
   RunConstants run = device.load(graph);
   run.param_bytes = 24;
   std::memcpy(device.dev.params + kParamBytes + 8, &settings, sizeof(settings));
   std::memcpy(device.dev.params + kParamBytes + 3, &small, 1);
-  CHECK(Launch<List>(device).run(run, 1) == 0);
+  CHECK(Launch<BlockTasks>(device).run(run, 1) == 0);
   double result = 0;
   std::memcpy(&result, device.dev.results + device.dev.result_bytes + 16, sizeof(result));
   CHECK(result == 504);
@@ -119,10 +119,10 @@ TEST_CASE("a body reads the run's parameters and its result reaches the host") {
 
 TEST_CASE("a body streams more values than the stream holds, while the host reads") {
   TestDeviceState device;
-  TestGraph<List> graph;
+  TestGraph<BlockTasks> graph;
   graph.add(Emit{100});
   const RunConstants run = device.load(graph);
-  Launch<List> launch(device);
+  Launch<BlockTasks> launch(device);
   const Stream<P> stream = Views<P>{device.dev}.stream(2);
   std::uint64_t ticket = 0;
   for (std::uint32_t round = 0; round < 5; ++round) {
@@ -141,10 +141,10 @@ TEST_CASE("a body streams more values than the stream holds, while the host read
 TEST_CASE("a body whose values nobody reads fails its run and no other") {
   TestDeviceState device;
   device.dev.spin_budget_ns = 2'000'000;
-  TestGraph<List> graph;
+  TestGraph<BlockTasks> graph;
   graph.add(Emit{100});
   const RunConstants run = device.load(graph);
-  Launch<List> launch(device);
+  Launch<BlockTasks> launch(device);
   CHECK(launch.run(run) == static_cast<std::uint32_t>(Status::stream_stalled));
   CHECK(P::device(device.dev.control->broadcast.abort).load(Order::relaxed) == 0);
   CHECK(device.dev.completions[0].emitted > 8);  // tickets taken, also by those that gave up
@@ -153,19 +153,19 @@ TEST_CASE("a body whose values nobody reads fails its run and no other") {
 TEST_CASE("a body stops a repeated run and knows the pass it is in") {
   TestDeviceState device;
   std::uint32_t passes = 0;
-  CHECK(run_alone(device, StopAt{4, &passes}, 1000) == 0);
+  CHECK(run_alone(device, StopInPass{4, &passes}, 1000) == 0);
   CHECK(passes == 5);
   CHECK(device.dev.completions[1].iterations == 5);
 }
 
 TEST_CASE("arrivals of a run that was cut short do not count for the next one") {
   TestDeviceState device;
-  TestGraph<List> graph;
+  TestGraph<BlockTasks> graph;
   std::uint64_t word = 0;
   std::uint32_t times = 0;
   graph.add(Arrive{&word, &times, 3}, {}, Priority::inherit, 16);
   const RunConstants run = device.load(graph);
-  Launch<List> launch(device);
+  Launch<BlockTasks> launch(device);
   CHECK(launch.run(run, 1, 8) == 0);
   CHECK(times == 2);  // after 3 and 6; two arrivals are left
   CHECK(launch.run(run, 1, 2) == 0);

@@ -11,7 +11,7 @@ using namespace flywheel::testing;
 
 namespace {
 using P = CpuPlatform;
-enum Deed : std::uint32_t { kNothing, kCancelFollower, kEnlistOther, kFail, kQueueUrgent, kEndLaunch };
+enum LinkDeed : std::uint32_t { kNoDeed, kCancelFollower, kEnlistOther, kFailLink, kQueueUrgent, kEndLaunch };
 constexpr std::uint32_t kOther = 6;  // the slot of a run that no worker knows of at first
 
 bool enlist(const DeviceState& dev, std::uint32_t slot, std::uint32_t before) {
@@ -31,7 +31,7 @@ struct Link {
     log->push_back(slot);
     if (deed == kCancelFollower) P::device(dev->runs[slot + 1].line.cancelled).store(1, Order::relaxed);
     if (deed == kEnlistOther) enlist(*dev, kOther, slot);
-    if (deed == kFail) block.fail(1);
+    if (deed == kFailLink) block.fail(1);
     const Views<P> views{*dev};
     if (deed == kQueueUrgent)
       (void)views.ready(0).push(
@@ -39,11 +39,13 @@ struct Link {
     if (deed == kEndLaunch) P::device(dev->control->broadcast.abort).store(1, Order::relaxed);
   }
 };
-using List = TaskList<Link>;
+using ChainTasks = TaskList<Link>;
 
 /// Looks ahead as a GPU's executor does, and counts the tasks that it starts before the host has been told of the run before.
 struct Executor : CpuExecutor<> {
-  Executor(const DeviceState& device, unsigned char* scratch) : CpuExecutor(device, cpu_tasks<List>, 0, scratch), dev(device) {}
+  Executor(const DeviceState& device, unsigned char* scratch)
+      : CpuExecutor(device, cpu_tasks<ChainTasks>, 0, scratch),
+        dev(device) {}
   static constexpr bool kPrefetches = true;
   struct Slots : ChainSlots {
     std::uint32_t& early;
@@ -73,8 +75,8 @@ struct Links {
     shape.run_slots = 8;
     return shape;
   }
-  void add(std::uint32_t slot, Deed deed, std::uint32_t priority = 1) {
-    TestGraph<List> graph;
+  void add(std::uint32_t slot, LinkDeed deed, std::uint32_t priority = 1) {
+    TestGraph<ChainTasks> graph;
     graph.add(Link{&device.dev, &log, slot, deed});
     RunConstants run = device.load(graph);
     run.slot = slot;
@@ -113,7 +115,7 @@ struct Links {
 
 TEST_CASE("a worker goes over to the only follower before it tells the host") {
   Links chain;
-  for (std::uint32_t slot = 0; slot < 5; ++slot) chain.add(slot, slot == 4 ? kEndLaunch : kNothing);
+  for (std::uint32_t slot = 0; slot < 5; ++slot) chain.add(slot, slot == 4 ? kEndLaunch : kNoDeed);
   chain.run(5);
   CHECK(chain.log == std::vector<std::uint32_t>{0, 1, 2, 3, 4});
   CHECK(chain.early == 3);  // the first follower begins the chain
@@ -124,7 +126,7 @@ TEST_CASE("a worker goes over to the only follower before it tells the host") {
 
 TEST_CASE("a follower that is cancelled while the run before it ends does not run") {
   Links chain;
-  for (const Deed deed : {kNothing, kCancelFollower, kNothing, kNothing}) chain.add(chain.added, deed);
+  for (const LinkDeed deed : {kNoDeed, kCancelFollower, kNoDeed, kNoDeed}) chain.add(chain.added, deed);
   const auto ender = chain.end_after(4);
   chain.run(4);
   CHECK(chain.log == std::vector<std::uint32_t>{0, 1});
@@ -135,7 +137,7 @@ TEST_CASE("a follower that is cancelled while the run before it ends does not ru
 
 TEST_CASE("a run that fails takes its follower with it, though that was fetched") {
   Links chain;
-  for (const Deed deed : {kNothing, kFail, kNothing}) chain.add(chain.added, deed);
+  for (const LinkDeed deed : {kNoDeed, kFailLink, kNoDeed}) chain.add(chain.added, deed);
   const auto ender = chain.end_after(3);
   chain.run(3);
   CHECK(chain.log == std::vector<std::uint32_t>{0, 1});
@@ -145,8 +147,8 @@ TEST_CASE("a run that fails takes its follower with it, though that was fetched"
 
 TEST_CASE("a second follower that comes meanwhile runs, too") {
   Links chain;
-  for (const Deed deed : {kNothing, kEnlistOther, kNothing}) chain.add(chain.added, deed);
-  chain.add(kOther, kNothing);
+  for (const LinkDeed deed : {kNoDeed, kEnlistOther, kNoDeed}) chain.add(chain.added, deed);
+  chain.add(kOther, kNoDeed);
   const auto ender = chain.end_after(4);
   chain.run(3);
   CHECK(chain.log.size() == 4);
@@ -156,8 +158,8 @@ TEST_CASE("a second follower that comes meanwhile runs, too") {
 
 TEST_CASE("more urgent work that waits by then goes first") {
   Links chain;
-  for (const Deed deed : {kNothing, kQueueUrgent, kEndLaunch}) chain.add(chain.added, deed);
-  chain.add(kOther, kNothing, 0);
+  for (const LinkDeed deed : {kNoDeed, kQueueUrgent, kEndLaunch}) chain.add(chain.added, deed);
+  chain.add(kOther, kNoDeed, 0);
   chain.run(3);
   CHECK(chain.log == std::vector<std::uint32_t>{0, 1, kOther, 2});
   CHECK(chain.early == 0);
@@ -167,7 +169,7 @@ TEST_CASE("a chain keeps no worker from a launch that ends, however long its bod
   for (const bool bodies_are_long : {false, true}) {
     Links chain;
     chain.bodies_are_long = bodies_are_long;
-    for (const Deed deed : {kNothing, kNothing, kEndLaunch, kNothing, kNothing}) chain.add(chain.added, deed);
+    for (const LinkDeed deed : {kNoDeed, kNoDeed, kEndLaunch, kNoDeed, kNoDeed}) chain.add(chain.added, deed);
     chain.run(5);
     CHECK(chain.log == std::vector<std::uint32_t>{0, 1, 2});
   }

@@ -13,7 +13,7 @@ using namespace flywheel::testing;
 namespace {
 
 /// Counts its passes in plain memory; fails or stops in one of them.
-struct Step {
+struct SlotStep {
   std::uint32_t* count;
   std::uint32_t fail_in = ~0u, stop_in = ~0u;
   template <class Block>
@@ -23,18 +23,18 @@ struct Step {
     if (block.iteration() == stop_in) block.stop();
   }
 };
-using List = TaskList<Step>;
+using CompiledTasks = TaskList<SlotStep>;
 
 /// Worker 0: a, then c; worker 1: b, after a. c waits for b. Worker 2 has nothing to do.
 struct Triangle {
   TestDeviceState device;
-  TestSchedule<List> schedule{device};
+  TestSchedule<CompiledTasks> schedule{device};
   std::uint32_t a = 0, b = 0, c = 0;
 
   RunConstants load(std::uint32_t fail_in = ~0u, std::uint32_t stop_in = ~0u) {
-    schedule.add(0, Step{&a, fail_in, stop_in}, 0);
-    schedule.add(1, Step{&b}, 1, {{0, 1}});
-    schedule.add(0, Step{&c}, kNoCounter, {{1, 1}});
+    schedule.add(0, SlotStep{&a, fail_in, stop_in}, 0);
+    schedule.add(1, SlotStep{&b}, 1, {{0, 1}});
+    schedule.add(0, SlotStep{&c}, kNoCounter, {{1, 1}});
     return schedule.load();
   }
 };
@@ -44,7 +44,7 @@ struct Triangle {
 TEST_CASE("compiled: counters go on counting from pass to pass and run to run") {
   Triangle triangle;
   const RunConstants run = triangle.load();
-  Launch<List> launch(triangle.device);
+  Launch<CompiledTasks> launch(triangle.device);
   std::uint64_t passes = 0;
   for (std::uint32_t round = 0; round < 100; ++round) {
     const std::uint32_t repeat = 1 + round % 5;
@@ -62,7 +62,7 @@ TEST_CASE("compiled: counters go on counting from pass to pass and run to run") 
 TEST_CASE("compiled: a failure marks the counters on its way, and the end of the run clears the marks") {
   Triangle triangle;
   const RunConstants run = triangle.load(2);
-  Launch<List> launch(triangle.device);
+  Launch<CompiledTasks> launch(triangle.device);
   for (std::uint32_t round = 1; round <= 50; ++round) {
     REQUIRE(launch.run(run, 0, 9) == kUserStatus + 5);
     CHECK(triangle.device.dev.completions[0].fault_task == 1);
@@ -77,7 +77,7 @@ TEST_CASE("compiled: a failure marks the counters on its way, and the end of the
 TEST_CASE("compiled: stop() ends the run after the pass") {
   Triangle triangle;
   const RunConstants run = triangle.load(~0u, 4);
-  Launch<List> launch(triangle.device);
+  Launch<CompiledTasks> launch(triangle.device);
   for (std::uint32_t round = 1; round <= 50; ++round) {
     REQUIRE(launch.run(run, 0, ~0u) == 0);
     CHECK(triangle.device.dev.completions[0].iterations == 5);
@@ -90,7 +90,7 @@ TEST_CASE("compiled: a run goes on past the point where the gate's count of arri
     Triangle triangle;
     triangle.device.dev.control->barrier.value = start;
     const RunConstants run = triangle.load(~0u, 40);
-    Launch<List> launch(triangle.device);
+    Launch<CompiledTasks> launch(triangle.device);
     for (std::uint32_t round = 1; round <= 3; ++round) {
       REQUIRE(launch.run(run, 0, ~0u) == 0);
       CHECK(triangle.c == 41 * round);
@@ -125,13 +125,13 @@ TEST_CASE("compiled: a wait for a task that never ends is reported, and ends the
   shape.workers = 2;
   TestDeviceState device(shape);
   device.dev.phase_budget_ns = 20'000'000;
-  TestSchedule<List> schedule(device);
+  TestSchedule<CompiledTasks> schedule(device);
   std::uint32_t count = 0;
-  schedule.add(0, Step{&count}, 1);
-  schedule.add(1, Step{&count}, kNoCounter, {{0, 1}});  // no task arrives there
+  schedule.add(0, SlotStep{&count}, 1);
+  schedule.add(1, SlotStep{&count}, kNoCounter, {{0, 1}});  // no task arrives there
   const RunConstants run = schedule.load();
   {
-    Launch<List> launch(device);
+    Launch<CompiledTasks> launch(device);
     launch.submit(run, 0);
     REQUIRE(wait_for([&] { return CpuPlatform::device(device.dev.control->broadcast.abort).load(Order::relaxed) != 0; }));
   }

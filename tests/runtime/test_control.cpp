@@ -33,8 +33,8 @@ struct Onward {
     if (!later) next(block);
   }
 };
-using List = TaskList<Work, Onward>;
-using Block = BlockCore<P, List>;
+using ControlTasks = TaskList<Work, Onward>;
+using Block = BlockCore<P, ControlTasks>;
 using Items = std::vector<std::uint64_t>;
 
 /// Of each task of a graph, whom it waits for.
@@ -50,7 +50,7 @@ struct Control {
   Finisher<P> finisher{dev, 0, work};
 
   explicit Control(const After& after, std::uint32_t pool = 8) : device(shape(pool)) {
-    TestGraph<List> graph;
+    TestGraph<ControlTasks> graph;
     for (const auto& before : after) graph.add(Work{}, before);
     run = device.load(graph);
     run.generation = 1;
@@ -226,11 +226,11 @@ TEST_CASE("a pool is full again after chains of continuations") {
   for (const std::uint32_t pool : {1u, 2u, 4u, 32u}) {
     CAPTURE(pool);
     TestDeviceState device(Control::shape(pool));
-    TestGraph<List> graph;
+    TestGraph<ControlTasks> graph;
     std::uint32_t count = 0;
     for (int i = 0; i < 3; ++i) graph.add(Onward{&count, 40});
     const RunConstants run = device.load(graph);
-    Launch<List> launch(device);
+    Launch<ControlTasks> launch(device);
     for (std::uint32_t round = 1; round <= 10; ++round) {
       REQUIRE(launch.run(run, 0, 2) == 0);
       CHECK(P::device(count).load(Order::relaxed) == round * 2 * 3 * 121);  // 40 turns of 3, and the last

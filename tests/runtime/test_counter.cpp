@@ -79,14 +79,14 @@ void awaited_behaves_like_counting() {
 
 /// n threads meet at one counter again and again. The last one of a round adds up what all wrote, and opens
 /// the next.
-struct Rounds {
+struct CountedRounds {
   std::uint32_t threads, rounds;
   std::uint64_t counter;
   std::vector<std::uint32_t> cells;
   std::uint32_t sum = 0;  // plain, of the last round's last arriver
   std::atomic<std::uint32_t> round{0}, lasts{0}, wrong{0};
 
-  Rounds(std::uint32_t n, std::uint32_t count) : threads(n), rounds(count), counter(n), cells(n) {}
+  CountedRounds(std::uint32_t n, std::uint32_t count) : threads(n), rounds(count), counter(n), cells(n) {}
 
   void take_part(std::uint32_t self) {
     for (std::uint32_t r = 0; r < rounds; ++r) {
@@ -173,7 +173,7 @@ TEST_CASE("either the thread that awaits or the last to arrive goes on, and it s
 }
 
 TEST_CASE("there is one last arriver a round, and it sees what all the others wrote") {
-  Rounds rounds(4, 2000);
+  CountedRounds rounds(4, 2000);
   run_together(4, [&](std::uint32_t i) { rounds.take_part(i); });
   CHECK(rounds.wrong == 0);
   CHECK(rounds.lasts == 2000);

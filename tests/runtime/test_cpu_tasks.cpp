@@ -60,8 +60,8 @@ struct AddPages {
   }
 };
 
-using List = TaskList<ThrowOnWarp, TakeAll, AddPages>;
-constexpr const CpuTasks<CpuPlatform>& kTasks = cpu_tasks<List>;
+using ListedTasks = TaskList<ThrowOnWarp, TakeAll, AddPages>;
+constexpr const CpuTasks<CpuPlatform>& kTasks = cpu_tasks<ListedTasks>;
 
 /// A block outside any run.
 struct Bench {
@@ -73,7 +73,7 @@ struct Bench {
 
 template <class Task>
 TaskRecord record_of(const Task& task) {
-  TestGraph<List> graph;
+  TestGraph<ListedTasks> graph;
   graph.add(task);
   return graph.records[0];
 }
@@ -86,11 +86,11 @@ TEST_CASE("a task that throws on one warp leaves the next of its phase all scrat
   TestDeviceState device(shape);
   device.dev.scratch_bytes = kWorkerWarps * ThrowOnWarp::kPart;
   bool had_part = false, had_all = false;
-  TestGraph<List> graph;
+  TestGraph<ListedTasks> graph;
   graph.add(ThrowOnWarp{&had_part});
   graph.add(TakeAll{&had_all});
   graph.phases = {{0, 2, 0, 0}};
-  Launch<List> launch(device);
+  Launch<ListedTasks> launch(device);
   CHECK(launch.run(device.load(graph)) == static_cast<std::uint32_t>(Status::task_threw));
   CHECK(had_part);
   CHECK(had_all);

@@ -14,7 +14,7 @@ using namespace flywheel::testing;
 
 namespace {
 
-struct Node {
+struct MayFail {
   std::uint32_t* ran;
   std::uint32_t self;
   std::uint32_t fails;  // the code to fail with, or 0
@@ -26,7 +26,7 @@ struct Node {
 };
 
 /// Waits in its body until it is let go.
-struct Hold {
+struct HoldOrCancel {
   std::atomic<std::uint32_t>* entered;
   std::atomic<bool>* leave;
   template <class Block>
@@ -36,11 +36,11 @@ struct Hold {
   }
 };
 
-using List = TaskList<Node, Hold>;
+using FinishTasks = TaskList<MayFail, HoldOrCancel>;
 
 /// A random graph in which some tasks fail; `reached` says which a serial run would run.
 struct Failing {
-  TestGraph<List> graph;
+  TestGraph<FinishTasks> graph;
   std::vector<std::uint32_t> ran;
   std::vector<bool> reached;
   bool fails = false;
@@ -57,7 +57,7 @@ struct Failing {
         runs = runs && good[other];
       }
       const std::uint32_t code = pick(random, 0, 9) == 0 ? t + 1 : 0;
-      graph.add(Node{ran.data(), t, code}, after);
+      graph.add(MayFail{ran.data(), t, code}, after);
       reached.push_back(runs);
       good[t] = runs && !code;
       fails = fails || (runs && code);
@@ -72,7 +72,7 @@ TEST_CASE("in random graphs with failures exactly the tasks without a failed anc
   for (int round = 0; round < 60; ++round) {
     TestDeviceState claim;
     Failing failing(random, pick(random, 1, 60));
-    Launch<List> launch(claim);
+    Launch<FinishTasks> launch(claim);
     const std::uint32_t code = launch.run(claim.load(failing.graph));
     REQUIRE((code != 0) == failing.fails);
     for (std::uint32_t t = 0; t < failing.ran.size(); ++t) REQUIRE(failing.ran[t] == failing.reached[t]);
@@ -88,14 +88,14 @@ TEST_CASE("in random graphs with failures exactly the tasks without a failed anc
 
 TEST_CASE("a run that failed leaves its counters armed for the next") {
   TestDeviceState claim;
-  TestGraph<List> graph;
+  TestGraph<FinishTasks> graph;
   std::uint32_t ran[4] = {};
-  graph.add(Node{ran, 0, 3});
-  graph.add(Node{ran, 1, 0});
-  graph.add(Node{ran, 2, 0}, {0, 1});
-  graph.add(Node{ran, 3, 0}, {1, 2});
+  graph.add(MayFail{ran, 0, 3});
+  graph.add(MayFail{ran, 1, 0});
+  graph.add(MayFail{ran, 2, 0}, {0, 1});
+  graph.add(MayFail{ran, 3, 0}, {1, 2});
   const RunConstants run = claim.load(graph);
-  Launch<List> launch(claim);
+  Launch<FinishTasks> launch(claim);
   for (std::uint32_t round = 1; round <= 20; ++round) {
     CHECK(launch.run(run) == kUserStatus + 3);
     CHECK(ran[0] == round);
@@ -106,15 +106,15 @@ TEST_CASE("a run that failed leaves its counters armed for the next") {
 
 TEST_CASE("a cancelled run ends without starting what had not started; another goes on") {
   TestDeviceState claim;
-  TestGraph<List> held, free;
+  TestGraph<FinishTasks> held, free;
   std::atomic<std::uint32_t> entered{0};
   std::atomic<bool> leave{false};
   std::uint32_t ran[2] = {};
-  held.add(Hold{&entered, &leave});
-  held.add(Node{ran, 0, 0}, {0});
-  free.add(Node{ran, 1, 0});
+  held.add(HoldOrCancel{&entered, &leave});
+  held.add(MayFail{ran, 0, 0}, {0});
+  free.add(MayFail{ran, 1, 0});
   const RunConstants first = claim.load(held), second = claim.load(free);
-  Launch<List> launch(claim);
+  Launch<FinishTasks> launch(claim);
   launch.submit(first, 0);
   REQUIRE(wait_for([&] { return entered == 1; }));
   CHECK(launch.run(second, 1) == 0);
@@ -126,12 +126,12 @@ TEST_CASE("a cancelled run ends without starting what had not started; another g
 
 TEST_CASE("an endless repeated run ends when it is cancelled, and a late cancel does nothing") {
   TestDeviceState claim;
-  TestGraph<List> graph;
+  TestGraph<FinishTasks> graph;
   std::uint32_t ran[3] = {};
   for (std::uint32_t i = 0; i < 3; ++i)
-    graph.add(Node{ran, i, 0}, i == 2 ? std::vector<std::uint32_t>{0, 1} : std::vector<std::uint32_t>{});
+    graph.add(MayFail{ran, i, 0}, i == 2 ? std::vector<std::uint32_t>{0, 1} : std::vector<std::uint32_t>{});
   const RunConstants run = claim.load(graph);
-  Launch<List> launch(claim);
+  Launch<FinishTasks> launch(claim);
   for (std::uint32_t round = 0; round < 10; ++round) {
     launch.submit(run, 0, ~0u);
     std::this_thread::sleep_for(std::chrono::microseconds(300));
@@ -145,12 +145,12 @@ TEST_CASE("an endless repeated run ends when it is cancelled, and a late cancel 
 
 /// A short chain that passes through all workers, so that they expect to pass on again; then a long task with
 /// successors.
-RunConstants load_slow(TestDeviceState& claim, std::uint32_t* ran, const Hold& hold, std::uint32_t successors) {
-  TestGraph<List> slow;
-  std::uint32_t last = slow.add(Node{ran, 0, 0});
-  for (std::uint32_t hop = 0; hop < 8; ++hop) last = slow.add(Node{ran, 0, 0}, {last});
+RunConstants load_slow(TestDeviceState& claim, std::uint32_t* ran, const HoldOrCancel& hold, std::uint32_t successors) {
+  TestGraph<FinishTasks> slow;
+  std::uint32_t last = slow.add(MayFail{ran, 0, 0});
+  for (std::uint32_t hop = 0; hop < 8; ++hop) last = slow.add(MayFail{ran, 0, 0}, {last});
   last = slow.add(hold, {last});
-  for (std::uint32_t s = 1; s <= successors; ++s) slow.add(Node{ran, s, 0}, {last});
+  for (std::uint32_t s = 1; s <= successors; ++s) slow.add(MayFail{ran, s, 0}, {last});
   return claim.load(slow);
 }
 
@@ -163,11 +163,11 @@ TEST_CASE("a long task does not keep an idle worker from other runs") {
     std::atomic<std::uint32_t> entered{0};
     std::atomic<bool> leave{false};
     std::uint32_t ran[5] = {};
-    const RunConstants slow = load_slow(claim, ran, Hold{&entered, &leave}, successors);
-    TestGraph<List> graph;
-    graph.add(Node{ran, 4, 0});
+    const RunConstants slow = load_slow(claim, ran, HoldOrCancel{&entered, &leave}, successors);
+    TestGraph<FinishTasks> graph;
+    graph.add(MayFail{ran, 4, 0});
     const RunConstants quick = claim.load(graph);
-    Launch<List> launch(claim);
+    Launch<FinishTasks> launch(claim);
     std::this_thread::sleep_for(std::chrono::milliseconds(2));  // both workers become idle
     launch.submit(slow, 0);
     REQUIRE(wait_for([&] { return entered == 1; }));

@@ -23,7 +23,7 @@ struct Look {
     *started = P::system(heart.started_ns).load(Order::relaxed);
   }
 };
-using List = TaskList<Look>;
+using HeartbeatTasks = TaskList<Look>;
 }  // namespace
 
 TEST_CASE("a thread that sees the state sees the item and the time that belong to it") {
@@ -48,7 +48,7 @@ TEST_CASE("workers sign in when they start and out when they leave") {
     return true;
   };
   CHECK(all(WorkerState::absent));
-  Launch<List> launch(device);
+  Launch<HeartbeatTasks> launch(device);
   CHECK(wait_for([&] { return all(WorkerState::present); }));
   launch.park();
   CHECK(all(WorkerState::absent));
@@ -56,11 +56,11 @@ TEST_CASE("workers sign in when they start and out when they leave") {
 
 TEST_CASE("the heartbeat names the task while its body runs, and nothing afterwards") {
   TestDeviceState device;
-  TestGraph<List> graph;
+  TestGraph<HeartbeatTasks> graph;
   std::uint64_t item = 0, started = 0;
   graph.add(Look{device.dev.heartbeats, &item, &started});
   RunConstants run = device.load(graph);
-  Launch<List> launch(device);
+  Launch<HeartbeatTasks> launch(device);
   REQUIRE(launch.run(run, 3) == 0);
   launch.park();
   CHECK(item == Item{run.first_record, 3, false}.pack());

@@ -7,14 +7,15 @@ using namespace flywheel::testing;
 
 namespace {
 
-struct Way {
+struct FetchWay {
   bool bulk;
   std::uint32_t pages, window;
 };
 
 template <class Action>
-void each_way(Action&& action) {
-  for (const Way way : {Way{true, 4, 4}, Way{true, 5, 4}, Way{true, 5, 5}, Way{false, 4, 4}, Way{false, 5, 5}}) {
+void each_fetch_way(Action&& action) {
+  for (const FetchWay way :
+       {FetchWay{true, 4, 4}, FetchWay{true, 5, 4}, FetchWay{true, 5, 5}, FetchWay{false, 4, 4}, FetchWay{false, 5, 5}}) {
     INFO((way.bulk ? "bulk copies, " : "cp.async, ") << way.pages << " pages, window " << way.window);
     Options options = emulated_options();
     options.operand_pages = way.pages;
@@ -29,7 +30,7 @@ void each_way(Action&& action) {
 }  // namespace
 
 TEST_CASE("kernel, dependents: pages hold what the predecessors of this pass wrote") {
-  each_way([](Runtime& runtime) {
+  each_fetch_way([](Runtime& runtime) {
     Stages stages(runtime, 12, 12800);  // up to two pages a piece
     const Executable executable = runtime.load(stages.graph, compiled);
     for (const std::uint32_t passes : {1u, 4u, 2u}) runtime.submit(executable, repeat(passes)).wait();
@@ -56,7 +57,7 @@ TEST_CASE("kernel, dependents: a trace counts constants and what other tasks wro
 }
 
 TEST_CASE("kernel, dependents: a writer fails, its reader does not run, and the next run is right") {
-  each_way([](Runtime& runtime) {
+  each_fetch_way([](Runtime& runtime) {
     Stages failing(runtime, 6, 10000, 1), clean(runtime, 5, 10000);
     const Executable bad = runtime.load(failing.graph, compiled), good = runtime.load(clean.graph, compiled);
     for (int i = 0; i < 3; ++i) {

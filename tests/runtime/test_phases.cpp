@@ -53,10 +53,10 @@ struct Grid {
   }
 };
 
-using List = TaskList<Stencil, Ends, Grid>;
+using PhaseTasks = TaskList<Stencil, Ends, Grid>;
 constexpr std::uint32_t kNever = ~0u;
 
-void add_stencil(TestGraph<List>& graph, std::vector<std::uint64_t>& a, std::vector<std::uint64_t>& b) {
+void add_stencil(TestGraph<PhaseTasks>& graph, std::vector<std::uint64_t>& a, std::vector<std::uint64_t>& b) {
   const auto n = static_cast<std::uint32_t>(a.size());
   for (std::uint32_t p = 0; p < 2; ++p) {
     graph.phases.push_back({graph.size(), n, 0, 0});
@@ -66,7 +66,7 @@ void add_stencil(TestGraph<List>& graph, std::vector<std::uint64_t>& a, std::vec
 
 /// One phase of a lone task: so all but one worker have nothing to do but to meet.
 RunConstants load_ends(TestDeviceState& device, std::uint32_t* passes, std::uint32_t fail_in, std::uint32_t stop_in) {
-  TestGraph<List> graph;
+  TestGraph<PhaseTasks> graph;
   graph.add(Ends{passes, fail_in, stop_in});
   graph.phases = {{0, 1, 0, 0}, {0, 0, 0, 0}};
   return device.load(graph);
@@ -81,10 +81,10 @@ TEST_CASE("a stencil in phases gives what a serial one gives") {
     std::vector<std::uint64_t> a(10), b(10), x(10), y(10);
     std::iota(a.begin(), a.end(), 1);
     x = a;
-    TestGraph<List> graph;
+    TestGraph<PhaseTasks> graph;
     add_stencil(graph, a, b);
     const RunConstants run = device.load(graph);
-    Launch<List> launch(device);
+    Launch<PhaseTasks> launch(device);
     for (std::uint32_t round = 0; round < 15; ++round) {
       const std::uint32_t repeat = 1 + round % 4;
       REQUIRE(launch.run(run, round % 4, repeat) == 0);
@@ -99,7 +99,7 @@ TEST_CASE("phased runs in one slot follow one another at once, long and short") 
   TestDeviceState device;
   std::uint32_t passes = 0;
   const RunConstants run = load_ends(device, &passes, kNever, kNever);
-  Launch<List> launch(device);
+  Launch<PhaseTasks> launch(device);
   for (std::uint32_t round = 0; round < 300; ++round) {
     const std::uint32_t repeat = round % 2 ? 30 : 1;
     REQUIRE(launch.run(run, 0, repeat) == 0);
@@ -112,7 +112,7 @@ TEST_CASE("a task that fails ends the phased run for all workers at the next bou
   TestDeviceState device;
   std::uint32_t passes = 0;
   const RunConstants run = load_ends(device, &passes, 6, kNever);
-  Launch<List> launch(device);
+  Launch<PhaseTasks> launch(device);
   for (std::uint32_t round = 0; round < 30; ++round) {
     CHECK(launch.run(run, 0, 100) == kUserStatus + 5);
     CHECK(passes == 7);
@@ -124,7 +124,7 @@ TEST_CASE("a task that asks to stop ends the phased run after the pass") {
   TestDeviceState device;
   std::uint32_t passes = 0;
   const RunConstants run = load_ends(device, &passes, kNever, 3);
-  Launch<List> launch(device);
+  Launch<PhaseTasks> launch(device);
   for (std::uint32_t round = 0; round < 30; ++round) {
     CHECK(launch.run(run, 0, 100) == 0);
     CHECK(passes == 4);
@@ -136,7 +136,7 @@ TEST_CASE("a cancelled phased run ends for all workers, and the next one runs") 
   TestDeviceState device;
   std::uint32_t passes = 0;
   const RunConstants run = load_ends(device, &passes, kNever, kNever);
-  Launch<List> launch(device);
+  Launch<PhaseTasks> launch(device);
   for (std::uint32_t round = 0; round < 10; ++round) {
     launch.submit(run, 0, ~0u);
     std::this_thread::sleep_for(std::chrono::microseconds(500));
@@ -150,11 +150,11 @@ TEST_CASE("workers of a grid task meet inside its body") {
   TestDeviceState device;
   std::uint64_t cells[3] = {};
   std::uint32_t wrong = 0;
-  TestGraph<List> graph;
+  TestGraph<PhaseTasks> graph;
   graph.add(Grid{cells, &wrong, 20});
   graph.phases = {{0, 1, 1, 0}};
   const RunConstants run = device.load(graph);
-  Launch<List> launch(device);
+  Launch<PhaseTasks> launch(device);
   for (std::uint32_t round = 0; round < 10; ++round) CHECK(launch.run(run, 0, 2) == 0);
   CHECK(wrong == 0);
   launch.park();

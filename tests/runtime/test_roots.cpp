@@ -15,7 +15,7 @@ using namespace flywheel::testing;
 namespace {
 using P = CpuPlatform;
 
-struct Count {
+struct AddOne {
   std::uint32_t* cell;
   template <class Block>
   void operator()(Block&) const {
@@ -23,7 +23,7 @@ struct Count {
   }
 };
 /// Holds its worker until it is let go.
-struct Hold {
+struct HoldWorker {
   std::atomic<std::uint32_t>* entered;
   std::atomic<bool>* leave;
   template <class Block>
@@ -32,9 +32,9 @@ struct Hold {
     wait_for([&] { return leave->load(); });
   }
 };
-using List = TaskList<Count, Hold>;
+using RootTasks = TaskList<AddOne, HoldWorker>;
 
-std::vector<Item> drain(const DeviceState& dev, std::uint32_t priority) {
+std::vector<Item> drain_items(const DeviceState& dev, std::uint32_t priority) {
   std::vector<Item> items;
   const Views<P> views{dev};
   for (std::uint64_t item = 0; views.ready(priority).size_hint() && views.ready(priority).pop(1, &item, views.wait(0));)
@@ -44,15 +44,15 @@ std::vector<Item> drain(const DeviceState& dev, std::uint32_t priority) {
 
 /// `roots` independent tasks, every other one with a priority of its own if asked for; a last task waits for
 /// all if there is to be one sink.
-struct Wide {
-  TestGraph<List> graph;
+struct WideGraph {
+  TestGraph<RootTasks> graph;
   std::vector<std::uint32_t> cells;
 
-  Wide(std::uint32_t roots, bool mixed, bool one_sink) : cells(roots + 1) {
+  WideGraph(std::uint32_t roots, bool mixed, bool one_sink) : cells(roots + 1) {
     std::vector<std::uint32_t> all;
     for (std::uint32_t i = 0; i < roots; ++i)
-      all.push_back(graph.add(Count{&cells[i]}, {}, mixed && i % 2 ? static_cast<Priority>(i % 3) : Priority::inherit));
-    if (one_sink) graph.add(Count{&cells[roots]}, all);
+      all.push_back(graph.add(AddOne{&cells[i]}, {}, mixed && i % 2 ? static_cast<Priority>(i % 3) : Priority::inherit));
+    if (one_sink) graph.add(AddOne{&cells[roots]}, all);
     else cells.pop_back();
   }
 };
@@ -60,22 +60,22 @@ struct Wide {
 
 TEST_CASE("few roots are published themselves, each at its priority") {
   TestDeviceState device;
-  Wide wide(4, true, false);
+  WideGraph wide(4, true, false);
   const RunConstants run = device.load(wide.graph);
   device.open(run);
   publish_roots<P>(device.dev, 0, run);
-  CHECK(drain(device.dev, 0).size() == 1);  // task 3
-  CHECK(drain(device.dev, 1).size() == 3);  // tasks 0 and 2, which inherit, and 1
-  CHECK(drain(device.dev, 2).empty());
+  CHECK(drain_items(device.dev, 0).size() == 1);  // task 3
+  CHECK(drain_items(device.dev, 1).size() == 3);  // tasks 0 and 2, which inherit, and 1
+  CHECK(drain_items(device.dev, 2).empty());
 }
 
 TEST_CASE("many roots take no room in a queue, and shares of them are disjoint") {
   TestDeviceState device;
-  Wide wide(50, false, false);
+  WideGraph wide(50, false, false);
   const RunConstants run = device.load(wide.graph);
   RunState& state = device.open(run);
   publish_roots<P>(device.dev, 0, run);
-  CHECK(drain(device.dev, 1).empty());
+  CHECK(drain_items(device.dev, 1).empty());
   CHECK(device.dev.control->broadcast.queued[1] == kRootedRun);
   CHECK(device.dev.control->root_bits[1][0] == 1);
   std::uint32_t next = 0;
@@ -91,7 +91,7 @@ TEST_CASE("many roots take no room in a queue, and shares of them are disjoint")
 
 TEST_CASE("idle workers are given a ticket for many roots") {
   TestDeviceState device;
-  Wide wide(50, false, false);
+  WideGraph wide(50, false, false);
   const RunConstants run = device.load(wide.graph);
   device.open(run);
   const IdleSet<P> idle = Views<P>{device.dev}.idle();
@@ -104,7 +104,7 @@ TEST_CASE("idle workers are given a ticket for many roots") {
 TEST_CASE("of a root or two for each worker, idle workers get one, and the rest is counted") {
   const std::uint32_t idle_workers = GENERATE(0u, 2u, 3u);
   TestDeviceState device;
-  Wide wide(2 * device.dev.workers, false, false);
+  WideGraph wide(2 * device.dev.workers, false, false);
   const RunConstants run = device.load(wide.graph);
   RunState& state = device.open(run);
   const IdleSet<P> idle = Views<P>{device.dev}.idle();
@@ -115,7 +115,7 @@ TEST_CASE("of a root or two for each worker, idle workers get one, and the rest 
     records.push_back(Item::unpack(device.dev.mailboxes[worker].value).record - run.first_record);
   std::ranges::sort(records);
   for (std::uint32_t i = 0; i < idle_workers; ++i) CHECK(records[i] == i);
-  CHECK(drain(device.dev, 1).empty());
+  CHECK(drain_items(device.dev, 1).empty());
   const RootShare rest = take_roots<P>(state, 64);
   CHECK(rest.first == idle_workers);
   CHECK(rest.count == run.root_count - idle_workers);
@@ -128,7 +128,7 @@ TEST_CASE("roots that somebody has already are not published") {
       for (const bool dense : {true, false}) {
         INFO(count << " roots, mixed " << mixed << ", dense " << dense);
         TestDeviceState device;
-        Wide wide(count, mixed, false);
+        WideGraph wide(count, mixed, false);
         RunConstants run = device.load(wide.graph);
         if (!dense) run.flags &= ~static_cast<std::uint32_t>(kRootsDense);
         RunState& state = device.open(run);
@@ -136,7 +136,7 @@ TEST_CASE("roots that somebody has already are not published") {
         std::vector<std::uint32_t> records;
         for (std::uint32_t level = 0; level < kPriorities; ++level)
           if (device.dev.control->broadcast.queued[level] < kRootedRun)
-            for (const Item item : drain(device.dev, level)) records.push_back(item.record - run.first_record);
+            for (const Item item : drain_items(device.dev, level)) records.push_back(item.record - run.first_record);
         for (RootShare share = take_roots<P>(state, 3); share.count; share = take_roots<P>(state, 3))
           for (std::uint32_t i = 0; i < share.count; ++i) records.push_back(share.first + i);
         std::ranges::sort(records);
@@ -147,7 +147,7 @@ TEST_CASE("roots that somebody has already are not published") {
 
 TEST_CASE("idle workers get the roots behind those that somebody has") {
   TestDeviceState device;
-  Wide wide(2 * device.dev.workers, false, false);
+  WideGraph wide(2 * device.dev.workers, false, false);
   const RunConstants run = device.load(wide.graph);
   RunState& state = device.open(run);
   Views<P>{device.dev}.idle().enroll(1);
@@ -160,7 +160,7 @@ TEST_CASE("idle workers get the roots behind those that somebody has") {
 
 TEST_CASE("the consumer of the last root closes its run to others") {
   TestDeviceState device;
-  Wide wide(50, false, false);
+  WideGraph wide(50, false, false);
   const RunConstants run = device.load(wide.graph);
   device.open(run);
   publish_roots<P>(device.dev, 0, run);
@@ -183,11 +183,11 @@ TEST_CASE("pass after pass of many roots fits the queue while other workers are 
   TestDeviceState device(shape);
   std::atomic<std::uint32_t> entered{0};
   std::atomic<bool> leave{false};
-  TestGraph<List> hold;
-  for (int i = 0; i < 3; ++i) hold.add(Hold{&entered, &leave});
-  Wide wide(9, false, false);
+  TestGraph<RootTasks> hold;
+  for (int i = 0; i < 3; ++i) hold.add(HoldWorker{&entered, &leave});
+  WideGraph wide(9, false, false);
   const RunConstants held = device.load(hold), empty = device.load(wide.graph);
-  Launch<List> launch(device);
+  Launch<RootTasks> launch(device);
   launch.submit(held, 0);
   REQUIRE(wait_for([&] { return entered == 3; }));
   launch.submit(empty, 1, 500);
@@ -202,7 +202,7 @@ namespace {
 /// A run of 50 roots at level 1, whose first root a worker has taken with a share of the others behind it.
 struct SharedRun {
   TestDeviceState device;
-  Wide wide{50, false, false};
+  WideGraph wide{50, false, false};
   RunConstants run = device.load(wide.graph);
   LocalWork work{};
 
@@ -222,7 +222,7 @@ TEST_CASE("what is in hand goes back to the queue of its level, each task once")
   REQUIRE(in_hand > 0);
   put_back_all<P>(device.dev, work, 0);
   CHECK(take_local<P>(device.dev, work) == kEmptyMailbox);
-  const std::vector<Item> back = drain(device.dev, 1);
+  const std::vector<Item> back = drain_items(device.dev, 1);
   REQUIRE(back.size() == in_hand);
   for (std::uint32_t i = 0; i < in_hand; ++i) CHECK(back[i].record == run.first_record + 1 + i);
 }
@@ -238,7 +238,7 @@ TEST_CASE("while bodies last, nothing stays in hand and shares are single tasks"
     CHECK(Item::unpack(take_local<P>(device.dev, work)).record == run.first_record + next++);
     CHECK(work.roots_next == work.roots_end);
   }
-  CHECK(drain(device.dev, 1).size() == in_hand);
+  CHECK(drain_items(device.dev, 1).size() == in_hand);
   CHECK(Item::unpack(take_local<P>(device.dev, work)).record == run.first_record + next++);
   CHECK(work.roots_next == work.roots_end);
   CHECK(Item::unpack(take_local<P>(device.dev, work)).record == run.first_record + next);
@@ -282,14 +282,14 @@ TEST_CASE("wide graphs of all kinds run every task once a pass, also with stale 
     DeviceStateShape shape;
     shape.workers = pick(random, 1, 4);
     TestDeviceState device(shape);
-    std::vector<std::unique_ptr<Wide>> wides;
+    std::vector<std::unique_ptr<WideGraph>> wides;
     std::vector<RunConstants> runs;
     for (std::uint32_t g = 0; g < 3; ++g) {
-      wides.push_back(std::make_unique<Wide>(pick(random, 1, 60), pick(random, 0, 1), pick(random, 0, 1)));
+      wides.push_back(std::make_unique<WideGraph>(pick(random, 1, 60), pick(random, 0, 1), pick(random, 0, 1)));
       runs.push_back(device.load(wides[g]->graph));
       runs[g].priority = pick(random, 0, 2);
     }
-    Launch<List> launch(device);
+    Launch<RootTasks> launch(device);
     std::uint32_t passes[3] = {};
     for (std::uint32_t r = 0; r < 40; ++r) {
       for (std::uint32_t g = 0; g < 3; ++g) {

@@ -50,7 +50,7 @@ struct Fails {
   }
 };
 
-using List = TaskList<SpawnTree, Reader, Fails>;
+using SpawnTasks = TaskList<SpawnTree, Reader, Fails>;
 
 bool pool_is_full(const DeviceState& dev) { return Views<P>{dev}.spawn_pool().size_hint() == dev.spawn_capacity; }
 
@@ -61,7 +61,7 @@ struct Parent {
   TaskHeader header;
 
   explicit Parent(std::uint32_t successors) {
-    TestGraph<List> graph;
+    TestGraph<SpawnTasks> graph;
     graph.add(Reader{});
     for (std::uint32_t s = 0; s < successors; ++s) graph.add(Reader{}, {0});
     run = device.load(graph);
@@ -115,12 +115,12 @@ TEST_CASE("trees of tasks run whole before what waits for their root, with a poo
     shape.spawn_capacity = pool;
     shape.queue_capacity = 1024;
     TestDeviceState device(shape);
-    TestGraph<List> graph;
+    TestGraph<SpawnTasks> graph;
     std::uint32_t count = 0, here = 0, seen = 0;
     graph.add(SpawnTree{&count, &here, 6});
     graph.add(Reader{&count, &seen}, {0});
     const RunConstants run = device.load(graph);
-    Launch<List> launch(device);
+    Launch<SpawnTasks> launch(device);
     for (std::uint32_t round = 1; round <= 20; ++round) {
       REQUIRE(launch.run(run, 0, round % 3 + 1) == 0);
       CHECK(seen == count);
@@ -135,11 +135,11 @@ TEST_CASE("trees of tasks run whole before what waits for their root, with a poo
 
 TEST_CASE("a spawned sink's tree ends before its run does") {
   TestDeviceState device;
-  TestGraph<List> graph;
+  TestGraph<SpawnTasks> graph;
   std::uint32_t count = 0, here = 0;
   graph.add(SpawnTree{&count, &here, 5});
   const RunConstants run = device.load(graph);
-  Launch<List> launch(device);
+  Launch<SpawnTasks> launch(device);
   for (std::uint32_t round = 1; round <= 50; ++round) {
     REQUIRE(launch.run(run) == 0);
     CHECK(P::device(count).load(Order::relaxed) == 63 * round);
@@ -148,12 +148,12 @@ TEST_CASE("a spawned sink's tree ends before its run does") {
 
 TEST_CASE("a spawned task that fails fails its run, and skips what waits for its parent") {
   TestDeviceState device;
-  TestGraph<List> graph;
+  TestGraph<SpawnTasks> graph;
   std::uint32_t count = 7, seen = 0;
   graph.add(Fails{3});
   graph.add(Reader{&count, &seen}, {0});
   const RunConstants run = device.load(graph);
-  Launch<List> launch(device);
+  Launch<SpawnTasks> launch(device);
   for (std::uint32_t round = 0; round < 20; ++round) CHECK(launch.run(run) == kUserStatus + 99);
   CHECK(device.dev.completions[0].fault_task == 1);
   CHECK(seen == 0);

@@ -21,7 +21,7 @@ struct Nothing {
   template <class Block>
   void operator()(Block&) const {}
 };
-using List = TaskList<Nothing>;
+using SpreadTasks = TaskList<Nothing>;
 
 struct SpreadCase {
   TestDeviceState device;
@@ -59,7 +59,7 @@ struct SpreadCase {
 
  private:
   RunConstants loaded(Random& random) {
-    TestGraph<List> graph;
+    TestGraph<SpreadTasks> graph;
     const std::uint32_t count = kFewRoots + 1 + static_cast<std::uint32_t>(random() % (3 * device.dev.workers));
     for (std::uint32_t i = 0; i < count; ++i) graph.add(Nothing{});
     return device.load(graph);

@@ -22,8 +22,8 @@ using Writer = TraceWriter<SetClock>;
 constexpr std::uint64_t kUntouched = 0xabababababababab;
 
 // Tracks and events of two workers, with one track's room of canaries before and after.
-struct LocalWork {
-  explicit LocalWork(std::uint32_t capacity)
+struct WrittenTrace {
+  explicit WrittenTrace(std::uint32_t capacity)
       : tracks(2 * kTraceRoles),
         events((tracks.size() + 2) * capacity, blank()),
         buffers{tracks.data(), events.data() + capacity, capacity, 0} {}
@@ -52,7 +52,7 @@ struct LocalWork {
 };
 
 std::uint16_t kib_of(std::uint32_t bytes) {
-  LocalWork work(1);
+  WrittenTrace work(1);
   Writer writer(work.buffers, 0, TraceRole::compute);
   writer.write(TraceKind::body, 0, 0, 0, bytes);
   return work.event(0, TraceRole::compute)->bytes_kib;
@@ -62,19 +62,19 @@ std::uint16_t kib_of(std::uint32_t bytes) {
 
 TEST_CASE("a writer without tracks writes nothing and does not look at the clock") {
   SetClock::tick = 77;
-  std::vector<TraceEvent> events(4, LocalWork::blank());
+  std::vector<TraceEvent> events(4, WrittenTrace::blank());
   Writer writer(TraceBuffers{nullptr, events.data(), 1, 0}, 0, TraceRole::control);
   CHECK_FALSE(writer.on());
   CHECK(writer.now() == 0);
   writer.write(TraceKind::wait, 1, 2, 3, 4);
   writer.close();
-  for (const TraceEvent& event : events) CHECK(LocalWork::is_blank(event));
+  for (const TraceEvent& event : events) CHECK(WrittenTrace::is_blank(event));
   CHECK_FALSE(Writer().on());
   CHECK(Writer().now() == 0);
 }
 
 TEST_CASE("an event says what, of which task, when, how long and how much") {
-  LocalWork work(3);
+  WrittenTrace work(3);
   Writer writer(work.buffers, 1, TraceRole::compute);
   CHECK(writer.on());
   SetClock::tick = 1'000'000'000'000;
@@ -91,7 +91,7 @@ TEST_CASE("an event says what, of which task, when, how long and how much") {
 }
 
 TEST_CASE("a track has its first and last moment on both clocks, and its count once it is closed") {
-  LocalWork work(3);
+  WrittenTrace work(3);
   SetClock::tick = 10, SetClock::ns = 1000;
   Writer writer(work.buffers, 0, TraceRole::load);
   SetClock::tick = 30, SetClock::ns = 2000;
@@ -109,7 +109,7 @@ TEST_CASE("events beyond the capacity are counted, and nothing beyond the track 
     for (const std::uint32_t worker : {0u, 1u}) {
       // The first track of all and the last: beyond them lie only canaries.
       const TraceRole role = worker ? TraceRole::store : TraceRole::control;
-      LocalWork work(capacity);
+      WrittenTrace work(capacity);
       Writer writer(work.buffers, worker, role);
       for (std::uint32_t i = 0; i < capacity + 3; ++i) writer.write(TraceKind::store, 0, i, 0);
       writer.close();
@@ -122,7 +122,7 @@ TEST_CASE("events beyond the capacity are counted, and nothing beyond the track 
 }
 
 TEST_CASE("tracks do not mix") {
-  LocalWork work(4);
+  WrittenTrace work(4);
   Writer one(work.buffers, 0, TraceRole::store), next(work.buffers, 1, TraceRole::control);
   for (std::uint32_t i = 0; i < 6; ++i) {
     one.write(TraceKind::store, 0, 100 + i, 0);
@@ -157,7 +157,7 @@ TEST_CASE("on the CPU a worker's ticks are the ns of the shared clock") {
 
 // Two readings would differ by a time slice now and then, when the thread is preempted in between.
 TEST_CASE("on the CPU both clocks of a moment are one reading") {
-  LocalWork work(1);
+  WrittenTrace work(1);
   for (int i = 0; i < 1000; ++i) {
     TraceWriter<CpuPlatform> writer(work.buffers, 0, TraceRole::compute);
     writer.close();

@@ -24,7 +24,7 @@ std::uint32_t mixed(std::uint32_t x) {
 
 /// Its number is a hash of its parent's and of its index, and says how it spawns.
 template <class Who>
-struct Node {
+struct HashNode {
   using Grain = Who;
   static constexpr std::uint32_t kMostSpawns = 3;
   std::uint32_t parent, level;
@@ -35,9 +35,9 @@ struct Node {
   void children(std::uint32_t index, Spawn&& spawn) const {
     const std::uint32_t number = own(index);
     if (level == 0) return;
-    const Node below{number, level - 1};
+    const HashNode below{number, level - 1};
     if (number % 8 == 0) return spawn(below, 9);
-    for (std::uint32_t i = 0; i < number % 3; ++i) spawn(Node{number + i, level - 1}, 1);
+    for (std::uint32_t i = 0; i < number % 3; ++i) spawn(HashNode{number + i, level - 1}, 1);
   }
   template <class Block>
   std::uint64_t operator()(Block&) const {
@@ -46,12 +46,12 @@ struct Node {
 };
 
 /// The sum of the numbers of all nodes, and how many there are.
-struct Sum {
+struct NodeSum {
   std::uint64_t numbers = 0, nodes = 0;
-  bool operator==(const Sum&) const = default;
+  bool operator==(const NodeSum&) const = default;
 };
 template <class N>
-void add_up(const N& node, std::uint32_t count, Sum& sum) {
+void add_up(const N& node, std::uint32_t count, NodeSum& sum) {
   for (std::uint32_t i = 0; i < count; ++i) {
     sum.numbers += node.own(i);
     ++sum.nodes;
@@ -60,7 +60,7 @@ void add_up(const N& node, std::uint32_t count, Sum& sum) {
 }
 
 /// Each of its nodes spawns three.
-struct Wide {
+struct WideNode {
   using Grain = Thread;
   static constexpr std::uint32_t kMostSpawns = 3;
   std::uint32_t number, level;
@@ -68,7 +68,7 @@ struct Wide {
   std::uint32_t own(std::uint32_t) const { return number; }
   template <class Spawn>
   void children(std::uint32_t, Spawn&& spawn) const {
-    for (std::uint32_t i = 0; level && i < 3; ++i) spawn(Wide{3 * number + i, level - 1}, 1);
+    for (std::uint32_t i = 0; level && i < 3; ++i) spawn(WideNode{3 * number + i, level - 1}, 1);
   }
   template <class Block>
   std::uint64_t operator()(Block&) const {
@@ -102,7 +102,7 @@ struct Search {
         chunks(std::size_t{count} * Shape::kChunkWords),
         memory{&words, slots.data(), chunks.data(), nullptr, count} {}
 
-  Sum operator()(const N& root, std::uint32_t n = 1) {
+  NodeSum operator()(const N& root, std::uint32_t n = 1) {
     memory.reset(0, 1);
     numbers = nodes = 0;
     for (Mail& mail : mails) mail.reset(&mail == mails.data());
@@ -135,10 +135,10 @@ template <std::uint32_t kLanes, class Who>
 void search_random_trees(std::uint64_t seed, int rounds) {
   Random random(seed);
   for (int round = 0; round < rounds; ++round) {
-    Search<kLanes, Node<Who>> search(pick(random, 1, 2), 1u << pick(random, 4, 8));
-    const Node<Who> root{static_cast<std::uint32_t>(random()), static_cast<std::uint32_t>(pick(random, 0, 5))};
+    Search<kLanes, HashNode<Who>> search(pick(random, 1, 2), 1u << pick(random, 4, 8));
+    const HashNode<Who> root{static_cast<std::uint32_t>(random()), static_cast<std::uint32_t>(pick(random, 0, 5))};
     const std::uint32_t n = pick(random, 1, 40);
-    Sum wanted;
+    NodeSum wanted;
     add_up(root, n, wanted);
     CHECK(search(root, n) == wanted);
     CHECK(search.words.pending.value == 0);
@@ -159,9 +159,9 @@ TEMPLATE_TEST_CASE_SIG("each node of a random tree runs once, on a warp", "", ((
 }
 
 TEMPLATE_TEST_CASE_SIG("many independent nodes are shared out", "", ((std::uint32_t kLanes), kLanes), 1, 8) {
-  Search<kLanes, Node<Thread>> search(2, 64);
-  const Node<Thread> root{7, 0};
-  Sum wanted;
+  Search<kLanes, HashNode<Thread>> search(2, 64);
+  const HashNode<Thread> root{7, 0};
+  NodeSum wanted;
   add_up(root, 2'000, wanted);
   CHECK(search(root, 2'000) == wanted);
 }
@@ -169,19 +169,19 @@ TEMPLATE_TEST_CASE_SIG("many independent nodes are shared out", "", ((std::uint3
 TEST_CASE("a tree that is wider than a ring goes into lists") {
   std::uint64_t nodes = 0;
   for (std::uint32_t level = 0, wide = 1; level <= 7; ++level, wide *= 3) nodes += wide;
-  Search<32, Wide> search(2, 256);
-  CHECK(search(Wide{1, 7}).nodes == nodes);
+  Search<32, WideNode> search(2, 256);
+  CHECK(search(WideNode{1, 7}).nodes == nodes);
   CHECK(search.full == 0);
 }
 
 TEST_CASE("a tree that is too wide for its memory fails") {
-  Search<32, Wide> search(1, 1);
-  search(Wide{1, 12});
+  Search<32, WideNode> search(1, 1);
+  search(WideNode{1, 12});
   CHECK(search.full >= 32);
 }
 
 TEST_CASE("a tree that is cancelled stops") {
-  Search<8, Wide> search(3, 256);
+  Search<8, WideNode> search(3, 256);
   search.cancelled = true;
-  CHECK(search(Wide{1, 30}).nodes > 0);
+  CHECK(search(WideNode{1, 30}).nodes > 0);
 }

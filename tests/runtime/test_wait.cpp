@@ -109,7 +109,7 @@ TEST_CASE("every reason to wait has words of its own") {
 
 namespace {
 /// A clock that the test sets.
-struct SetClock : CpuPlatform {
+struct SetNow : CpuPlatform {
   static inline std::uint64_t now = 0;
   static std::uint64_t now_ns() { return now; }
   static void pause(std::uint32_t) {}
@@ -118,7 +118,7 @@ struct SetClock : CpuPlatform {
 
 namespace {
 /// Counts what reads the progress of one worker.
-struct CountedProgress : SetClock {
+struct CountedProgress : SetNow {
   static inline const void* watched = nullptr;
   static inline int reads = 0;
   template <class T>
@@ -139,12 +139,12 @@ TEST_CASE("what others did is not looked at before a wait has lasted the 16th pa
   CountedProgress::watched = &progress[1].value;
   const auto reads_after = [&](std::uint64_t ns, std::uint64_t moved_at = 0) {
     std::uint64_t word = 3, looks = 0;
-    SetClock::now = 1;
+    SetNow::now = 1;
     CountedProgress::reads = 0;
     const bool came = spin_until<CountedProgress>(context, WaitReason::grid_barrier, &word, 7, [&](std::uint64_t&) {
-      if (++looks % 256 == 0) SetClock::now += 1'000'000;
-      if (moved_at && SetClock::now > moved_at) progress[1].value = 1;
-      return SetClock::now > ns;
+      if (++looks % 256 == 0) SetNow::now += 1'000'000;
+      if (moved_at && SetNow::now > moved_at) progress[1].value = 1;
+      return SetNow::now > ns;
     });
     return came ? CountedProgress::reads : -1;
   };
@@ -162,9 +162,9 @@ TEST_CASE("time in which a waiting thread did not run counts for next to nothing
   limit.budget_ns = 1'000'000'000;
   std::uint64_t word = 3, looks = 0;
   const auto wait = [&](std::uint64_t most) {
-    SetClock::now = 1;
-    return spin_until<SetClock>(limit.wait(), WaitReason::grid_barrier, &word, 7, [&](std::uint64_t&) {
-      if (++looks % 256 == 0) SetClock::now += looks == 1024 ? 60'000'000'000 : 1'000'000;
+    SetNow::now = 1;
+    return spin_until<SetNow>(limit.wait(), WaitReason::grid_barrier, &word, 7, [&](std::uint64_t&) {
+      if (++looks % 256 == 0) SetNow::now += looks == 1024 ? 60'000'000'000 : 1'000'000;
       return looks == most;
     });
   };
@@ -183,16 +183,16 @@ TEST_CASE("a budget does not end while the host's process is stopped, and ends w
     std::uint64_t word = 3, looks = 0, host = 1;
     WaitContext context = limit.wait(&host);
     context.fatal = fatal;
-    SetClock::now = 1;
+    SetNow::now = 1;
     const std::uint64_t goes_on_at = 5'300'000'000;  // stopped until then
-    const bool came = spin_until<SetClock>(context, WaitReason::grid_barrier, &word, 7, [&](std::uint64_t&) {
-      if (++looks % 256 == 0) SetClock::now += 1'000'000;
-      if (SetClock::now > goes_on_at) host = 1 + SetClock::now - goes_on_at;
+    const bool came = spin_until<SetNow>(context, WaitReason::grid_barrier, &word, 7, [&](std::uint64_t&) {
+      if (++looks % 256 == 0) SetNow::now += 1'000'000;
+      if (SetNow::now > goes_on_at) host = 1 + SetNow::now - goes_on_at;
       return false;
     });
     CHECK_FALSE(came);
-    CHECK(SetClock::now > goes_on_at + 200'000'000);
-    CHECK(SetClock::now < goes_on_at + 2'000'000'000);
+    CHECK(SetNow::now > goes_on_at + 200'000'000);
+    CHECK(SetNow::now < goes_on_at + 2'000'000'000);
     CHECK(limit.gave_up() == fatal);
   }
 }
@@ -201,11 +201,11 @@ TEST_CASE("a host that is at work all the time changes nothing about a budget") 
   Limit limit;
   limit.budget_ns = 1'000'000'000;
   std::uint64_t word = 3, looks = 0, host = 1;
-  SetClock::now = 1;
-  CHECK_FALSE(spin_until<SetClock>(limit.wait(&host), WaitReason::grid_barrier, &word, 7, [&](std::uint64_t&) {
-    if (++looks % 256 == 0) host = SetClock::now += 1'000'000;
+  SetNow::now = 1;
+  CHECK_FALSE(spin_until<SetNow>(limit.wait(&host), WaitReason::grid_barrier, &word, 7, [&](std::uint64_t&) {
+    if (++looks % 256 == 0) host = SetNow::now += 1'000'000;
     return false;
   }));
-  CHECK(SetClock::now > 1'000'000'000);
-  CHECK(SetClock::now < 1'100'000'000);
+  CHECK(SetNow::now > 1'000'000'000);
+  CHECK(SetNow::now < 1'100'000'000);
 }

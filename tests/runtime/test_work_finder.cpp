@@ -33,7 +33,7 @@ struct Note {
   }
 };
 
-struct Count {
+struct CountUp {
   std::uint32_t* cell;
   template <class Block>
   void operator()(Block&) const {
@@ -49,7 +49,7 @@ struct Set {
   }
 };
 
-using List = TaskList<Hold, Note, Count, Set>;
+using FinderTasks = TaskList<Hold, Note, CountUp, Set>;
 
 /// An executor that starts no task of the direct slot.
 struct NoStarter {
@@ -58,7 +58,7 @@ struct NoStarter {
 
 template <class... Tasks>
 RunConstants load(TestDeviceState& device, const Tasks&... tasks) {
-  TestGraph<List> graph;
+  TestGraph<FinderTasks> graph;
   (graph.add(tasks), ...);
   return device.load(graph);
 }
@@ -72,7 +72,7 @@ TEST_CASE("urgent tasks overtake what waits in the queue") {
   std::atomic<bool> leave{false};
   std::vector<std::uint32_t> log;
   const RunConstants hold = load(device, Hold{&entered, &leave});
-  Launch<List> launch(device);
+  Launch<FinderTasks> launch(device);
   launch.submit(hold, 0);
   REQUIRE(wait_for([&] { return entered == 1; }));
   for (const std::uint32_t priority : {2u, 1u, 0u}) {
@@ -90,12 +90,12 @@ TEST_CASE("urgent tasks overtake what waits in the queue") {
 TEST_CASE("a phased run gets all workers though the queues never run dry") {
   TestDeviceState device;
   std::uint32_t cells[6] = {};
-  TestGraph<List> busy, phased;
-  for (std::uint32_t i = 0; i < 3; ++i) busy.add(Count{cells + i});
-  for (std::uint32_t i = 3; i < 6; ++i) phased.add(Count{cells + i});
+  TestGraph<FinderTasks> busy, phased;
+  for (std::uint32_t i = 0; i < 3; ++i) busy.add(CountUp{cells + i});
+  for (std::uint32_t i = 3; i < 6; ++i) phased.add(CountUp{cells + i});
   phased.phases = {{0, 3, 0, 0}};
   const RunConstants endless = device.load(busy), brief = device.load(phased);
-  Launch<List> launch(device);
+  Launch<FinderTasks> launch(device);
   launch.submit(endless, 0, ~0u);
   for (std::uint32_t round = 0; round < 20; ++round) CHECK(launch.run(brief, 1) == 0);
   launch.cancel(0);
@@ -109,14 +109,14 @@ TEST_CASE("a phased run gets the worker that follows a long chain") {
   std::atomic<std::uint32_t> entered{0};
   std::atomic<bool> leave{false}, phase_ran{false};
   std::uint32_t cell = 0;
-  TestGraph<List> chain, phased;
+  TestGraph<FinderTasks> chain, phased;
   std::uint32_t last = chain.add(Hold{&entered, &leave});
-  for (std::uint32_t i = 0; i < 300; ++i) last = chain.add(Count{&cell}, {last});
+  for (std::uint32_t i = 0; i < 300; ++i) last = chain.add(CountUp{&cell}, {last});
   chain.add(Hold{&entered, &phase_ran}, {last});
   phased.add(Set{&phase_ran});
   phased.phases = {{0, 1, 0, 0}};
   const RunConstants slow = device.load(chain), brief = device.load(phased);
-  Launch<List> launch(device);
+  Launch<FinderTasks> launch(device);
   launch.submit(slow, 0);
   REQUIRE(wait_for([&] { return entered == 1; }));
   launch.submit(brief, 1);
@@ -162,7 +162,7 @@ TEST_CASE("a worker that was claimed waits for what it was promised") {
 
 TEST_CASE("an abort ends all workers and the inbox poller") {
   TestDeviceState device;
-  Launch<List> launch(device);
+  Launch<FinderTasks> launch(device);
   std::this_thread::sleep_for(std::chrono::milliseconds(2));
   P::device(device.dev.control->broadcast.abort).store(1, Order::relaxed);
   launch.park();
@@ -172,11 +172,11 @@ TEST_CASE("an abort ends all workers and the inbox poller") {
 TEST_CASE("the stop sign of an earlier launch stops no worker") {
   TestDeviceState device;
   std::uint32_t cell = 0;
-  const RunConstants run = load(device, Count{&cell});
+  const RunConstants run = load(device, CountUp{&cell});
   std::uint64_t messages = 0;
   for (std::uint32_t round = 1; round <= 10; ++round) {
     CHECK(announcement_stop(device.dev.control->broadcast.announcement) == round - 1);
-    Launch<List> launch(device, messages);
+    Launch<FinderTasks> launch(device, messages);
     CHECK(launch.run(run) == 0);
     launch.park();
     messages = launch.messages();

@@ -105,11 +105,11 @@ struct LongExecutor : CpuExecutor<> {
   }
 };
 
-using List = TaskList<Append, Sum, Give, Nth, Tell, Sink>;
+using WorkerTasks = TaskList<Append, Sum, Give, Nth, Tell, Sink>;
 
 /// A random graph of Sum tasks, and the same sums one after another.
 struct RandomSums {
-  TestGraph<List> graph;
+  TestGraph<WorkerTasks> graph;
   std::vector<std::vector<std::uint32_t>> before;
   std::vector<std::uint64_t> values, oracle;
 
@@ -141,7 +141,7 @@ void random_graphs_agree_with_the_oracle(const DeviceStateShape& shape, std::uin
     RandomSums sums(random, pick(random, 1, 120));
     RunConstants run = device.load(sums.graph);
     run.priority = pick(random, 0, 2);
-    Launch<List> launch(device);
+    Launch<WorkerTasks> launch(device);
     for (int r = 0; r < 3; ++r) {
       const std::uint32_t repeat = pick(random, 1, 5);
       REQUIRE(launch.run(run, static_cast<std::uint32_t>(r), repeat) == 0);
@@ -154,12 +154,12 @@ void random_graphs_agree_with_the_oracle(const DeviceStateShape& shape, std::uin
 
 TEST_CASE("a chain runs in order, again and again") {
   TestDeviceState device;
-  TestGraph<List> graph;
+  TestGraph<WorkerTasks> graph;
   std::vector<std::uint32_t> log, expected;
   for (std::uint32_t i = 0; i < 100; ++i)
     graph.add(Append{&log, i}, i ? std::vector<std::uint32_t>{i - 1} : std::vector<std::uint32_t>{});
   for (std::uint32_t i = 0; i < 1000; ++i) expected.push_back(i % 100);
-  Launch<List> launch(device);
+  Launch<WorkerTasks> launch(device);
   CHECK(launch.run(device.load(graph), 0, 10) == 0);
   CHECK(log == expected);
 }
@@ -178,11 +178,11 @@ TEST_CASE("random graphs give what a serial run gives") {
 
 TEST_CASE("many independent tasks all run once") {
   TestDeviceState device;
-  TestGraph<List> graph;
+  TestGraph<WorkerTasks> graph;
   std::vector<std::uint64_t> values(200);
   for (std::uint32_t i = 0; i < 200; ++i) graph.add(Sum{values.data(), nullptr, 0, i});
   const RunConstants run = device.load(graph);
-  Launch<List> launch(device);
+  Launch<WorkerTasks> launch(device);
   for (std::uint64_t times = 1, expected = 1; times <= 20; ++times, expected = expected * 3 + 1) {
     REQUIRE(launch.run(run) == 0);
     CHECK(values == std::vector<std::uint64_t>(200, expected));
@@ -191,14 +191,14 @@ TEST_CASE("many independent tasks all run once") {
 
 TEST_CASE("two runs of one graph overlap on banks of their own") {
   TestDeviceState device;
-  TestGraph<List> graph;
+  TestGraph<WorkerTasks> graph;
   std::uint64_t zeros[2] = {};
   for (std::uint32_t i = 0; i < 30; ++i)
     graph.add(Give{i}, i < 10 ? std::vector<std::uint32_t>{} : std::vector<std::uint32_t>{i - 10, (i * 7) % 10},
               Priority::inherit, i == 29 ? 8 : kNoResult);
   const RunConstants first = device.load(graph, 2);
   const RunConstants runs[2] = {first, device.on_bank(first, 0, 1)};
-  Launch<List> launch(device);
+  Launch<WorkerTasks> launch(device);
   for (std::uint32_t round = 0; round < 50; ++round) {
     launch.submit(runs[0], 0, 7);
     launch.submit(runs[1], 1, 9);
@@ -212,13 +212,13 @@ TEST_CASE("two runs of one graph overlap on banks of their own") {
 
 TEST_CASE("a launch parks, and the next goes on where it was") {
   TestDeviceState device;
-  TestGraph<List> graph;
+  TestGraph<WorkerTasks> graph;
   std::vector<std::uint32_t> log;
   graph.add(Append{&log, 1});
   const RunConstants run = device.load(graph);
   std::uint64_t messages = 0;
   for (std::uint32_t round = 1; round <= 20; ++round) {
-    Launch<List> launch(device, messages);
+    Launch<WorkerTasks> launch(device, messages);
     if (round % 4) REQUIRE(launch.run(run) == 0);
     launch.park();
     messages = launch.messages();
@@ -237,14 +237,14 @@ void work_alone(TestDeviceState& device, const RunConstants& run, std::uint32_t 
   const auto item = [&](std::uint32_t n) { return Item{run.first_record + n, 0, false}.pack(); };
   REQUIRE(views.ready(run.priority).push(tasks, item, views.wait(0)));
   unsigned char scratch[16];
-  Executor executor(device.dev, cpu_tasks<List>, 0, scratch);
+  Executor executor(device.dev, cpu_tasks<WorkerTasks>, 0, scratch);
   Worker<CpuPlatform, Executor>(device.dev, 0, executor, nullptr)();
 }
 }  // namespace
 
 TEST_CASE("no idle worker is claimed for the successor of a task that is still to come") {
   TestDeviceState device;
-  TestGraph<List> graph;
+  TestGraph<WorkerTasks> graph;
   std::uint32_t claimed = 0;
   std::vector<std::uint32_t> log;
   for (std::uint32_t n = 0; n < 4; ++n) graph.add(Nth{&device.dev, &claimed, n});
@@ -258,7 +258,7 @@ TEST_CASE("sinks that end one behind the other arrive together, and one that fai
   constexpr std::uint32_t kSinks = 8;
   for (const std::uint32_t failing : {kSinks, 3u, kSinks - 1}) {
     TestDeviceState device;
-    TestGraph<List> graph;
+    TestGraph<WorkerTasks> graph;
     std::vector<std::uint32_t> outstanding, expected;
     for (std::uint32_t n = 0; n < kSinks; ++n) graph.add(Sink{&device.dev, &outstanding, n == failing, n + 1 == kSinks});
     for (std::uint32_t n = 0; n < kSinks; ++n) expected.push_back(n > failing ? kSinks - failing - 1 : kSinks);
@@ -277,7 +277,7 @@ TEST_CASE("a long queue keeps no worker from a collective run, nor from the end"
   alone.workers = 1;
   for (const bool phased : {true, false}) {
     TestDeviceState device(alone);
-    TestGraph<List> graph, phases;
+    TestGraph<WorkerTasks> graph, phases;
     std::vector<std::uint32_t> log;
     graph.add(Tell{&device.dev, &log, phased});
     for (std::uint32_t n = 1; n + 1 < kTasks; ++n) graph.add(Append{&log, n});
@@ -297,7 +297,7 @@ TEST_CASE("nor does a long chain") {
   DeviceStateShape alone;
   alone.workers = 1;
   TestDeviceState device(alone);
-  TestGraph<List> graph;
+  TestGraph<WorkerTasks> graph;
   std::vector<std::uint32_t> log;
   graph.add(Tell{&device.dev, &log, false});
   for (std::uint32_t n = 1; n < 500; ++n) graph.add(Append{&log, n}, {n - 1});
@@ -310,7 +310,7 @@ TEST_CASE("a kept successor that the worker gives up waits at its own level") {
     DeviceStateShape alone;
     alone.workers = 1;
     TestDeviceState device(alone);
-    TestGraph<List> graph;
+    TestGraph<WorkerTasks> graph;
     std::uint32_t claimed = 0;
     std::vector<std::uint32_t> log;
     graph.add(Nth{&device.dev, &claimed, 3});  // all workers are to leave
@@ -325,11 +325,11 @@ TEST_CASE("a kept successor that the worker gives up waits at its own level") {
 
 TEST_CASE("a worker counts what it did") {
   TestDeviceState device;
-  TestGraph<List> graph;
+  TestGraph<WorkerTasks> graph;
   std::vector<std::uint32_t> log;
   for (std::uint32_t i = 0; i < 50; ++i)
     graph.add(Append{&log, i}, i ? std::vector<std::uint32_t>{i - 1} : std::vector<std::uint32_t>{});
-  Launch<List> launch(device);
+  Launch<WorkerTasks> launch(device);
   REQUIRE(launch.run(device.load(graph)) == 0);
   launch.park();
   WorkerStats all{};

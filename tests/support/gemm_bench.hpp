@@ -152,9 +152,9 @@ class GemmBench {
     return make(options);
   }
   Product make(const ProductOptions& options) {
-    const Matrix a{a_.data(), case_.m, case_.k, case_.pitch_a}, b{b_.data(), case_.n, case_.k, case_.pitch_b};
-    if (case_.floats) return {runtime_, a, b, Matrix{floats_.data(), case_.m, case_.n, case_.pitch_c}, options};
-    return {runtime_, a, b, Matrix{bf16_.data(), case_.m, case_.n, case_.pitch_c}, options};
+    const flywheel::Matrix a{a_.data(), case_.m, case_.k, case_.pitch_a}, b{b_.data(), case_.n, case_.k, case_.pitch_b};
+    if (case_.floats) return {runtime_, a, b, flywheel::Matrix{floats_.data(), case_.m, case_.n, case_.pitch_c}, options};
+    return {runtime_, a, b, flywheel::Matrix{bf16_.data(), case_.m, case_.n, case_.pitch_c}, options};
   }
   template <class F>
   void run(const char* how, F&& submit) {

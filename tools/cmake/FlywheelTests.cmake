@@ -60,9 +60,11 @@ function(flywheel_add_precompiled name)
 endfunction()
 
 # flywheel_bundle(out room name source): the program that the test is a part of, or nothing if it is a program of its own. In a
-# build of everything the plain tests of the room host are one program, and so are those of each app: eight files are compiled
-# together, and so is what they include. ctest starts the program anew for each file, see flywheel_test_command(). A name in an
-# anonymous namespace must not stand in two of the eight; in the room runtime too many do.
+# build of everything the plain tests of the rooms runtime and host are a program each, and so are those of each app: eight
+# files are compiled together, and so is what they include. Tests that emulate the GPU's kernel are programs of their own: what
+# all kernels have in common takes most of the time, and six files instantiate it once. ctest starts the program anew for each
+# file, see flywheel_test_command(). A name in an anonymous namespace must not stand in two of the files compiled together, nor
+# in flywheel::testing of what one of them includes.
 function(flywheel_bundle out room name source)
   set(${out} "" PARENT_SCOPE)
   if(room STREQUAL "device" AND CMAKE_UNITY_BUILD AND FLYWHEEL_FAST_COMPILE AND NOT name IN_LIST FLYWHEEL_DEVICE_ALONE)
@@ -72,8 +74,17 @@ function(flywheel_bundle out room name source)
     endif()
     return()
   endif()
-  if(NOT CMAKE_UNITY_BUILD OR room MATCHES "^(runtime|device)$" OR name MATCHES "_gpu$" OR name IN_LIST FLYWHEEL_EMULATED_TESTS
-     OR name STREQUAL "test_host_engine")  # without a GPU, or under ThreadSanitizer, it has no case
+  if(CMAKE_UNITY_BUILD AND name IN_LIST FLYWHEEL_EMULATED_TESTS AND NOT name IN_LIST FLYWHEEL_EMULATED_ALONE
+     AND NOT (FLYWHEEL_SANITIZE AND name IN_LIST FLYWHEEL_TSAN_LONG))
+    set(${out} "tests_${room}_emulated" PARENT_SCOPE)
+    if(name MATCHES "^test_apps_llama_")  # its code is compiled with an option of its own
+      set(${out} "tests_apps_llama_emulated" PARENT_SCOPE)
+    endif()
+    return()
+  endif()
+  # Without a GPU, or under ThreadSanitizer, test_host_engine has no case.
+  if(NOT CMAKE_UNITY_BUILD OR room STREQUAL "device" OR name MATCHES "_gpu$" OR name IN_LIST FLYWHEEL_EMULATED_TESTS
+     OR name IN_LIST FLYWHEEL_TSAN_EXCEPT OR name STREQUAL "test_host_engine")
     return()
   endif()
   if(room STREQUAL "apps")
@@ -123,9 +134,9 @@ function(flywheel_add_test room source)
         target_precompile_headers(${program} REUSE_FROM flywheel_test_pch)
       endif()
     endif()
-    if(room STREQUAL "apps")
-      flywheel_link_app_core(${program} "${stem}")
-    endif()
+  endif()
+  if(room STREQUAL "apps")
+    flywheel_link_app_core(${program} "${stem}")
   endif()
   flywheel_test_command(command "${program}" "${stem}")
   add_test(NAME ${name} COMMAND ${command} WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
@@ -148,7 +159,7 @@ function(flywheel_add_test room source)
     if(FLYWHEEL_SANITIZE STREQUAL "thread")
       set_property(TEST ${name} PROPERTY TIMEOUT 1800)
     endif()
-    add_dependencies(tsan_long_tests ${name})
+    add_dependencies(tsan_long_tests ${program})
   elseif(room IN_LIST FLYWHEEL_TSAN_ROOMS AND NOT name IN_LIST FLYWHEEL_TSAN_EXCEPT)
     set_property(TEST ${name} APPEND PROPERTY LABELS tsan)
     add_dependencies(tsan_tests ${program})

@@ -5,12 +5,13 @@ namespace flywheel::simulate {
 
 namespace {
 
-constexpr Priority kPriority[] = {Priority::inherit, Priority::high, Priority::normal, Priority::low};
+constexpr Priority kSpawnPriority[] = {Priority::inherit, Priority::high, Priority::normal, Priority::low};
 
 /// A tree, and what waits for it.
 Executable load_tree(Random& random, Bench& bench, std::uint32_t places, std::uint32_t fails_in) {
   Graph graph;
-  const SpawnTree tree{bench.words, 0, 1 + random.below(4), places, random.below(places), fails_in, kPriority[random.below(4)]};
+  const SpawnTree tree{
+      bench.words, 0, 1 + random.below(4), places, random.below(places), fails_in, kSpawnPriority[random.below(4)]};
   const auto root = graph.add(tree);
   const std::uint32_t behind = random.below(3);
   for (std::uint32_t i = 0; i < behind; ++i) graph.add(Harvest{bench.words, places}, after(root));
