@@ -247,7 +247,7 @@ struct PrefillAttend {
     auto* const memory = block.template scratch<unsigned char>(Stages::kBytes);
     if (!memory) return;
     const int block_begin = begin_of(first) / Stages::kPositions * Stages::kPositions, block_last = first + live - 1;
-    Stages stages(block, cache_of_head(), memory, block_begin, block_last);
+    Stages stages(block, cache_of_head(), Block::in_scratch(memory), block_begin, block_last);
     Warp warp(window);
     const int from_row = 16 * block.warp(), last_row = from_row + 15 < live ? from_row + 15 : live - 1;
     if (from_row < live) take_queries(block, warp, from_row, live, first);
