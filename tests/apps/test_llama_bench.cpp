@@ -293,6 +293,18 @@ TEST_CASE("bench: prompts of several lengths, and their rows") {
   CHECK(prompt_table("tiny", all).find("prefill.tiny.p64") != std::string::npos);
 }
 
+TEST_CASE("bench: the trace of a prompt") {
+  const Folder folder;
+  BenchRequest request = tiny_request();
+  request.runs = 0;
+  request.prompts = {9, 40};
+  request.prompt_trace = folder / "prompt.json";
+  REQUIRE(run_bench(tiny_model(), request));
+  CHECK(std::filesystem::file_size(request.prompt_trace) > 0);
+  request.prompts.clear();
+  CHECK_THROWS_AS(run_bench(tiny_model(), request), RequestError);
+}
+
 TEST_CASE("bench: requests that cannot be served say so") {
   BenchRequest request = tiny_request();
   request.prompts = {513};
