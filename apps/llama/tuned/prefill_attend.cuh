@@ -164,7 +164,8 @@ class PrefillWarp {
 #pragma unroll
       for (int r = 0; r < 2; ++r) {
         const bool rises = most[r] > most_above_[r];
-        const float by = rises ? most[r] : 0.f, keep = rises ? power_of_2(-by) : 1.f;
+        // The first base may be far below 0. Nothing came before it, and nothing times infinity would be no number.
+        const float by = rises ? most[r] : 0.f, keep = power_of_2(by > 0 ? -by : 0.f);
         base_[r] += by;
         if (rises) most_above_[r] = kMostAbove;
 #pragma unroll
