@@ -68,9 +68,9 @@ template <int kColumns, class Block, class Epilogue>
 __device__ __forceinline__ bool multiply_by_wgmma(Block& block, const ProductRecord& product, std::uint32_t task,
                                                   const Epilogue& epilogue) {
   block.borrow_handoffs();  // beside the pages, four stages of the largest tiles then fit
-  const std::uint32_t fit = stages_in<kColumns>(block.scratch_bytes());
+  const std::uint32_t fit = stages_in(block.scratch_bytes(), kColumns);
   const std::uint32_t count = fit < kFewestStages ? kFewestStages : fit;  // for which scratch() then has no room
-  auto* const memory = block.template scratch<unsigned char>(static_cast<int>(count * kStageBytes<kColumns> + kBesideStages));
+  auto* const memory = block.template scratch<unsigned char>(static_cast<int>(count * stage_bytes(kColumns) + kBesideStages));
   if (!memory) return false;
   Stages<kColumns> stages(product, memory, count);
   if (!block.prefetched()) {
@@ -80,7 +80,7 @@ __device__ __forceinline__ bool multiply_by_wgmma(Block& block, const ProductRec
     if (block.warp() == 0) stages.begin_prefetched(block.lane());
     if (!product.is_live(stages.place(0))) {
       block.sync();  // all threads have read the place
-      if (block.leader()) stages.land(false);
+      if (block.leader()) stages.land();
       return false;
     }
   }
@@ -101,7 +101,7 @@ __device__ __forceinline__ bool multiply_by_wgmma(Block& block, const ProductRec
     if (product.has_second() && place.row + kWarpRows * block.warp() >= product.left.rows) continue;
     join_sums(product, epilogue, sums);
     if constexpr (kColumns <= kMostRowColumns) {
-      if (product.stores_rows && PartImage<kColumns>::kBytes <= count * kStageBytes<kColumns>) {
+      if (product.stores_rows && PartImage<kColumns>::kBytes <= count * stage_bytes(kColumns)) {
         block.sync();  // no warp reads the stages any more
         store_part_by_rows<kColumns>(block, product, place, epilogue, sums, stages.boxes());
         continue;
@@ -122,23 +122,13 @@ __device__ __forceinline__ bool multiply_by_wgmma(Block& block, const ProductRec
   return is_part;
 }
 
-/// A warp: prefetch() of one task, if its scratch memory has room.
-template <int kColumns, class Block>
-__device__ __forceinline__ bool prefetch_columns(Block& block, const ProductRecord& product, std::uint32_t task) {
+/// The stages of a task with tiles of so many columns; none where its scratch memory has no room. A warp, or all threads.
+template <class Block>
+__device__ __forceinline__ StageMemory stages_of(Block& block, std::uint32_t columns) {
   block.borrow_handoffs();
-  const std::uint32_t fit = stages_in<kColumns>(block.scratch_bytes());
-  if (fit < kFewestStages) return false;
-  auto* const memory = block.template scratch<unsigned char>(static_cast<int>(fit * kStageBytes<kColumns> + kBesideStages));
-  Stages<kColumns> stages(product, memory, fit);
-  return stages.prefetch(task, block.lane());
-}
-template <int kColumns, class Block>
-__device__ __forceinline__ void drop_columns(Block& block, const ProductRecord& product) {
-  block.borrow_handoffs();
-  const std::uint32_t fit = stages_in<kColumns>(block.scratch_bytes());
-  auto* const memory = block.template scratch<unsigned char>(static_cast<int>(fit * kStageBytes<kColumns> + kBesideStages));
-  Stages<kColumns> stages(product, memory, fit);
-  if (block.lane() == 0) stages.land(true);
+  const std::uint32_t fit = stages_in(block.scratch_bytes(), columns);
+  if (fit < kFewestStages) return {};
+  return {block.template scratch<unsigned char>(static_cast<int>(fit * stage_bytes(columns) + kBesideStages)), fit, columns};
 }
 
 #endif
@@ -163,10 +153,11 @@ __device__ __forceinline__ void add_piece(Block& block, const ProductRecord& pro
   place.column += piece * kStoredColumns;
   place.split = 0;
   const auto columns = static_cast<int>(product.out_columns() / product.pieces());
+  const TileOutput to(product, place);
   if constexpr (kSums == 16)
-    if (product.has_vectors) return store_vectors(product, place, epilogue, sums, columns, block.warp(), block.lane());
-  if (product.has_turned_vectors) store_turned(product, place, epilogue, sums, columns, turned, block.warp(), block.lane());
-  else store_each(product, place, epilogue, sums, columns, turned, block.warp(), block.lane());
+    if (product.has_vectors) return store_vectors(to, place, epilogue, sums, columns, block.warp(), block.lane());
+  if (product.has_turned_vectors) store_turned(to, place, epilogue, sums, columns, turned, block.warp(), block.lane());
+  else store_each(to, place, epilogue, sums, columns, turned, block.warp(), block.lane());
 }
 
 /// All compute threads, once the task has stored a part of a tile: if that came last, adds the parts up. Tasks behind those
@@ -222,16 +213,8 @@ __device__ __forceinline__ bool prefetch_product([[maybe_unused]] GpuBlock<List>
                                                  [[maybe_unused]] const ProductRecord& product,
                                                  [[maybe_unused]] std::uint32_t task) {
 #if FLYWHEEL_HAS_WGMMA
-  switch (product.tile_columns) {
-    case 256:
-      return prefetch_columns<256>(block, product, task);
-    case 128:
-      return prefetch_columns<128>(block, product, task);
-    case 64:
-      return prefetch_columns<64>(block, product, task);
-    default:
-      return prefetch_columns<16>(block, product, task);
-  }
+  const StageMemory stages = stages_of(block, product.tile_columns);
+  return stages.count && prefetch_stages(product, stages, task, static_cast<std::uint32_t>(block.lane()));
 #else
   return false;
 #endif
@@ -240,16 +223,8 @@ template <class List>
 __device__ __forceinline__ void drop_prefetched_product([[maybe_unused]] GpuBlock<List>& block,
                                                         [[maybe_unused]] const ProductRecord& product) {
 #if FLYWHEEL_HAS_WGMMA
-  switch (product.tile_columns) {
-    case 256:
-      return drop_columns<256>(block, product);
-    case 128:
-      return drop_columns<128>(block, product);
-    case 64:
-      return drop_columns<64>(block, product);
-    default:
-      return drop_columns<16>(block, product);
-  }
+  const StageMemory stages = stages_of(block, product.tile_columns);
+  if (stages.count && block.lane() == 0) land_stages(*stages.marks, stages.count, true);
 #endif
 }
 

@@ -16,8 +16,7 @@ inline constexpr std::uint32_t kStageAlign = 1024;                     // of a b
 inline constexpr std::uint32_t kRowBytes = kTileDepth * sizeof(Bf16);  // of a box
 inline constexpr std::uint32_t kLeftBoxBytes = kTileRows * kRowBytes;
 
-template <int kColumns>
-constexpr std::uint32_t kStageBytes = (kTileRows + kColumns) * kRowBytes;
+constexpr std::uint32_t stage_bytes(std::uint32_t columns) { return (kTileRows + columns) * kRowBytes; }
 
 /// What the store warp is to do beside a task. Plain members: by a compute thread, before RolesShared::begin.
 struct FillCall {
@@ -35,15 +34,17 @@ struct StageMarks {
 inline constexpr std::uint32_t kAllTurnedBytes = kComputeWarps * kTurnedBytes;
 inline constexpr std::uint32_t kBesideStages = kAllTurnedBytes + sizeof(StageMarks) + kStageAlign - 16;
 
-/// The stages that fit in `bytes` of scratch memory at any address.
-template <int kColumns>
-__host__ __device__ constexpr std::uint32_t stages_in(std::uint32_t bytes) {
-  const std::uint32_t fit = bytes > kBesideStages ? (bytes - kBesideStages) / kStageBytes<kColumns> : 0;
+/// The stages of tiles with so many columns that fit in `bytes` of scratch memory at any address.
+__host__ __device__ constexpr std::uint32_t stages_in(std::uint32_t bytes, std::uint32_t columns) {
+  const std::uint32_t fit = bytes > kBesideStages ? (bytes - kBesideStages) / stage_bytes(columns) : 0;
   return fit < kMostStages ? fit : kMostStages;
 }
-template <int kColumns>
-constexpr bool kFewestFit = stages_in<kColumns>(least_scratch(kColumns)) >= kFewestStages;
-static_assert(kFewestFit<256> && kFewestFit<128> && kFewestFit<64> && kFewestFit<16>);
+constexpr bool do_fewest_fit() {
+  for (const std::uint32_t columns : kTileColumns)
+    if (stages_in(least_scratch(columns), columns) < kFewestStages) return false;
+  return true;
+}
+static_assert(do_fewest_fit());
 
 #if FLYWHEEL_HAS_WGMMA
 
@@ -65,7 +66,7 @@ class StageCopies {
 
   __device__ void fill(std::uint32_t stage, std::uint32_t part, std::uint32_t step, Operands which) const {
     const TilePlace& from = marks_.places[part];
-    unsigned char* const box = boxes_ + stage * (kTileRows + columns_) * kRowBytes;
+    unsigned char* const box = boxes_ + stage * stage_bytes(columns_);
     const std::uint32_t x = (from.first_step + step) * kTileDepth;
     const bool left = which == Operands::both || (which == Operands::constant) == (product_.transposed != 0);
     const bool right = which == Operands::both || !left;

@@ -31,8 +31,9 @@ __device__ __forceinline__ void put_pair(unsigned char* box, std::uint32_t row, 
 /// All lanes of a warp: writes a box, of the rows of half `half` and the columns of its groups of 8 from `first_group` on, and
 /// starts the copy. `box`: one of the warp's two, which take turns.
 template <bool kFloats, class Epilogue, int kSums>
-__device__ __forceinline__ void store_box(const ProductRecord& product, const SumsPlace& place, const Epilogue& epilogue,
-                                          const float (&sums)[kSums], unsigned char* box, int half, int first_group, int lane) {
+__device__ __forceinline__ void store_box(const void* map, const TileOutput& to, const SumsPlace& place,
+                                          const Epilogue& epilogue, const float (&sums)[kSums], unsigned char* box, int half,
+                                          int first_group, int lane) {
   constexpr int kGroups = kFloats ? 4 : 8;
   ptx::wait_stored_boxes<1>();  // the copy before the last has read this box
   __syncwarp();                 // what one lane has waited for holds for all
@@ -44,7 +45,7 @@ __device__ __forceinline__ void store_box(const ProductRecord& product, const Su
     values[2 * g] = sums[4 * q + 2 * half];
     values[2 * g + 1] = sums[4 * q + 2 * half + 1];
   }
-  finish_pairs(product, epilogue, values, row, place.column + 8 * first_group);
+  finish_pairs(to, epilogue, values, row, place.column + 8 * first_group);
 #pragma unroll
   for (int g = 0; g < kGroups; ++g) put_pair(box, lane / 4, 8 * g + 2 * (lane % 4), values[2 * g], values[2 * g + 1], kFloats);
   // Each lane orders what it wrote before the copy, which is part of the async proxy; the lanes meet before one starts it.
@@ -52,22 +53,23 @@ __device__ __forceinline__ void store_box(const ProductRecord& product, const Su
   __syncwarp();
   if (lane == 0) {
     const std::uint32_t x = place.column + 8 * first_group, y = row;
-    const bool is_inside = x < product.right.rows && y < product.left.rows;
-    if (is_inside && kFloats && product.adds) ptx::tensor_add(product.out_map, x, y, box);
-    else if (is_inside) ptx::tensor_store(product.out_map, x, y, box);
+    const bool is_inside = x < to.right_rows && y < to.left_rows;
+    if (is_inside && kFloats && to.adds) ptx::tensor_add(map, x, y, box);
+    else if (is_inside) ptx::tensor_store(map, x, y, box);
   }
   ptx::commit_stored_boxes();
 }
 
 template <bool kFloats, class Epilogue, int kSums>
-__device__ __forceinline__ void store_boxes(const ProductRecord& product, const SumsPlace& place, const Epilogue& epilogue,
-                                            const float (&sums)[kSums], unsigned char* boxes, int lane) {
+__device__ __forceinline__ void store_boxes(const void* map, const TileOutput& to, const SumsPlace& place,
+                                            const Epilogue& epilogue, const float (&sums)[kSums], unsigned char* boxes,
+                                            int lane) {
   constexpr int kGroups = kFloats ? 4 : 8;
 #pragma unroll
   for (int q = 0; q < kSums / 4; q += kGroups) {
 #pragma unroll
     for (int half = 0; half < 2; ++half)
-      store_box<kFloats>(product, place, epilogue, sums, boxes + half * (kTurnedBytes / 2), half, q, lane);
+      store_box<kFloats>(map, to, place, epilogue, sums, boxes + half * (kTurnedBytes / 2), half, q, lane);
   }
 }
 
@@ -76,8 +78,10 @@ template <class Epilogue, int kSums>
 __device__ __forceinline__ void store_by_copies(const ProductRecord& product, const TilePlace& tile, const Epilogue& epilogue,
                                                 const float (&sums)[kSums], unsigned char* boxes, int warp, int lane) {
   const SumsPlace place(tile, warp, lane);
-  if (product.floats) store_boxes<true>(product, place, epilogue, sums, boxes, lane);
-  else store_boxes<false>(product, place, epilogue, sums, boxes, lane);
+  const TileOutput to(product, tile);
+  const Epilogue own = epilogue;  // a copy, as TileOutput is one
+  if (to.floats) store_boxes<true>(product.out_map, to, place, own, sums, boxes, lane);
+  else store_boxes<false>(product.out_map, to, place, own, sums, boxes, lane);
 }
 
 /// Each thread, before the task ends: what its copies have stored is in memory, and comes before what it releases next.

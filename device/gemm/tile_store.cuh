@@ -26,56 +26,25 @@ __device__ __forceinline__ void turn_words(std::uint32_t (&words)[4], int lane) 
   }
 }
 
+inline constexpr int kStoredGroups = 4;  // of 8 columns, at once
+
 /// What the epilogue makes of a thread's values of one row: pairs of neighbouring columns, 8 columns from pair to pair.
 template <class Epilogue, int kCount>
-__device__ __forceinline__ void finish_pairs(const ProductRecord& product, const Epilogue& epilogue, float (&values)[kCount],
+__device__ __forceinline__ void finish_pairs(const TileOutput& to, const Epilogue& epilogue, float (&values)[kCount],
                                              std::uint32_t row, std::uint32_t column) {
   if constexpr (HasPairs<Epilogue>) {
-    if (row < product.left.rows)
-      epilogue.pairs(values, static_cast<int>(row), static_cast<int>(column), static_cast<int>(product.right.rows));
+    if (row < to.left_rows)
+      epilogue.pairs(values, static_cast<int>(row), static_cast<int>(column), static_cast<int>(to.right_rows));
   } else {
 #pragma unroll
     for (int i = 0; i < kCount; ++i)
       values[i] = epilogue(values[i], static_cast<int>(row), static_cast<int>(column) + i / 2 * 8 + i % 2);
   }
 }
-
-inline constexpr int kStoredGroups = 4;  // of 8 columns, at once
-
-/// The pairs of one row, as floats: stored or added. `column` is the thread's first one.
-__device__ __forceinline__ void store_floats(const ProductRecord& product, const float (&values)[2 * kStoredGroups],
-                                             std::uint32_t split, std::uint32_t row, std::uint32_t column) {
-  float* const to = static_cast<float*>(product.out) + product.place_of(split, row, column);
-#pragma unroll
-  for (int g = 0; g < kStoredGroups; ++g) {
-    if (row >= product.left.rows || column + 8 * g >= product.right.rows) continue;
-    if (product.adds) {
-      ptx::add_two(to + 8 * g, values[2 * g], values[2 * g + 1]);
-    } else {
-      const std::uint32_t words[2] = {std::bit_cast<std::uint32_t>(values[2 * g]),
-                                      std::bit_cast<std::uint32_t>(values[2 * g + 1])};
-      ptx::store_vector<8>(to + 8 * g, words);
-    }
-  }
-}
-/// The same as bf16. All lanes of a warp.
-__device__ __forceinline__ void store_bf16(const ProductRecord& product, const float (&values)[2 * kStoredGroups],
-                                           std::uint32_t row, std::uint32_t column, int lane) {
-  std::uint32_t words[kStoredGroups];
-#pragma unroll
-  for (int g = 0; g < kStoredGroups; ++g) words[g] = ptx::bf16_pair(values[2 * g], values[2 * g + 1]);
-  turn_words(words, lane);
-  const std::uint32_t first = column + lane % 4 * 6;  // 8 columns from lane to lane, of which `column` has 2
-  if (row >= product.left.rows || first >= product.right.rows) return;
-  ptx::store_vector<16>(static_cast<Bf16*>(product.out) + std::size_t{row} * product.out_pitch + first, words);
-}
-
-/// All lanes of a warp: stores the first `columns` columns of a tile, a multiple of 32. Rows of C begin and end at multiples of
-/// 16 bytes.
+/// The same of all sums of the first `columns` columns.
 template <class Epilogue, int kSums>
-__device__ __forceinline__ void store_vectors(const ProductRecord& product, const TilePlace& tile, const Epilogue& epilogue,
-                                              const float (&sums)[kSums], int columns, int warp, int lane) {
-  const SumsPlace place(tile, warp, lane);
+__device__ __forceinline__ void finish_sums(const TileOutput& to, const Epilogue& epilogue, const SumsPlace& place,
+                                            float (&sums)[kSums], int columns) {
 #pragma unroll
   for (int q = 0; q < kSums / 4; q += kStoredGroups) {
     if (8 * q >= columns) break;
@@ -83,16 +52,78 @@ __device__ __forceinline__ void store_vectors(const ProductRecord& product, cons
     for (int half = 0; half < 2; ++half) {
       float values[2 * kStoredGroups];
 #pragma unroll
-      for (int g = 0; g < kStoredGroups; ++g) {
-        values[2 * g] = sums[4 * (q + g) + 2 * half];
-        values[2 * g + 1] = sums[4 * (q + g) + 2 * half + 1];
-      }
-      const std::uint32_t row = place.row + 8 * half, column = place.column + 8 * q;
-      if (tile.split == 0) finish_pairs(product, epilogue, values, row, column);
-      if (product.floats) store_floats(product, values, tile.split, row, column);
-      else store_bf16(product, values, row, column, lane);
+      for (int i = 0; i < 2 * kStoredGroups; ++i) values[i] = sums[4 * (q + i / 2) + 2 * half + i % 2];
+      finish_pairs(to, epilogue, values, place.row + 8 * half, place.column + 8 * q);
+#pragma unroll
+      for (int i = 0; i < 2 * kStoredGroups; ++i) sums[4 * (q + i / 2) + 2 * half + i % 2] = values[i];
     }
   }
+}
+
+/// Columns that are there of `columns`, from `first` on.
+__device__ __forceinline__ int columns_there(const TileOutput& to, std::uint32_t first, int columns) {
+  const int left = static_cast<int>(to.right_rows) - static_cast<int>(first);
+  return left < columns ? left : columns;
+}
+
+/// The pairs of two rows, as floats: stored or added.
+template <int kSums>
+__device__ __forceinline__ void store_floats(const TileOutput& to, const SumsPlace& place, const float (&sums)[kSums],
+                                             int columns) {
+  const int there = columns_there(to, place.column, columns);
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    if (place.row + 8 * half >= to.left_rows) return;
+    float* const row = to.at<float>(place.row + 8 * half, place.column);
+    if (to.adds) {
+#pragma unroll
+      for (int q = 0; q < kSums / 4; ++q) {
+        if (q % kStoredGroups == 0 && 8 * q >= columns) break;
+        if (8 * q < there) ptx::add_two(row + 8 * q, sums[4 * q + 2 * half], sums[4 * q + 2 * half + 1]);
+      }
+      continue;
+    }
+#pragma unroll
+    for (int q = 0; q < kSums / 4; ++q) {
+      if (q % kStoredGroups == 0 && 8 * q >= columns) break;
+      const std::uint32_t words[2] = {std::bit_cast<std::uint32_t>(sums[4 * q + 2 * half]),
+                                      std::bit_cast<std::uint32_t>(sums[4 * q + 2 * half + 1])};
+      if (8 * q < there) ptx::store_vector<8>(row + 8 * q, words);
+    }
+  }
+}
+/// The same as bf16. All lanes of a warp.
+template <int kSums>
+__device__ __forceinline__ void store_bf16(const TileOutput& to, const SumsPlace& place, const float (&sums)[kSums],
+                                           int columns, int lane) {
+  const std::uint32_t first = place.column + lane % 4 * 6;  // 8 columns from lane to lane, of which place.column has 2
+  const int there = columns_there(to, first, columns);
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const bool has_row = place.row + 8 * half < to.left_rows;
+    Bf16* const row = to.at<Bf16>(place.row + 8 * half, first);
+#pragma unroll
+    for (int q = 0; q < kSums / 4; q += kStoredGroups) {
+      if (8 * q >= columns) break;
+      std::uint32_t words[kStoredGroups];
+#pragma unroll
+      for (int g = 0; g < kStoredGroups; ++g)
+        words[g] = ptx::bf16_pair(sums[4 * (q + g) + 2 * half], sums[4 * (q + g) + 2 * half + 1]);
+      turn_words(words, lane);
+      if (has_row && 8 * q < there) ptx::store_vector<16>(row + 8 * q, words);
+    }
+  }
+}
+
+/// All lanes of a warp: stores the first `columns` columns of a tile, a multiple of 32. Rows of C begin and end at multiples of
+/// 16 bytes.
+template <class Epilogue, int kSums>
+__device__ __forceinline__ void store_vectors(const TileOutput& to, const TilePlace& tile, const Epilogue& epilogue,
+                                              float (&sums)[kSums], int columns, int warp, int lane) {
+  const SumsPlace place(tile, warp, lane);
+  if (tile.split == 0 && !keeps_sums(epilogue)) finish_sums(to, epilogue, place, sums, columns);
+  if (to.floats) store_floats(to, place, sums, columns);
+  else store_bf16(to, place, sums, columns, lane);
 }
 
 /// What the epilogue makes of values that stand one above the other in a tile whose rows are columns of C, packed for one
@@ -117,7 +148,7 @@ __device__ __forceinline__ void pack_turned(const Epilogue& epilogue, const floa
 /// All lanes of a warp: stores the first `columns` columns of a tile whose rows are columns of C, 16 bytes of each lane, which
 /// are 8 values of bf16 or 4 floats: product.has_turned_vectors. `turned`: as in store_each(). The sums are used up.
 template <class Value, class Epilogue, int kSums>
-__device__ __forceinline__ void store_turned_as(const ProductRecord& product, const TilePlace& tile, const Epilogue& epilogue,
+__device__ __forceinline__ void store_turned_as(const TileOutput& to, const TilePlace& tile, const Epilogue& epilogue,
                                                 float (&sums)[kSums], int columns, unsigned char* turned, int warp, int lane) {
   constexpr std::uint32_t kEach = 16 / sizeof(Value), kPieces = kWarpRows / kEach;
   constexpr int kGroups = kSums / 4 < 4 ? kSums / 4 : 4;
@@ -131,20 +162,20 @@ __device__ __forceinline__ void store_turned_as(const ProductRecord& product, co
       const std::uint32_t column = i / kPieces, row = i % kPieces * kEach;
       const std::uint32_t c_row = first_column + column, c_column = first_row + row;
       const bool is_of_tile = 8 * q + static_cast<int>(column) < columns;
-      if (!is_of_tile || c_column >= product.left.rows || c_row >= product.right.rows) continue;
+      if (!is_of_tile || c_column >= to.left_rows || c_row >= to.right_rows) continue;
       std::uint32_t words[4];
       pack_turned<Value>(epilogue, values, column, row, c_row, c_column, tile.split == 0, words);
-      ptx::store_vector<16>(static_cast<Value*>(product.out) + product.place_of(tile.split, c_row, c_column), words);
+      ptx::store_vector<16>(to.at<Value>(c_row, c_column), words);
     }
     __syncwarp();  // orders what the lanes have read before the next chunk is written
     move_down<4 * kGroups>(sums);
   }
 }
 template <class Epilogue, int kSums>
-__device__ __forceinline__ void store_turned(const ProductRecord& product, const TilePlace& tile, const Epilogue& epilogue,
+__device__ __forceinline__ void store_turned(const TileOutput& to, const TilePlace& tile, const Epilogue& epilogue,
                                              float (&sums)[kSums], int columns, unsigned char* turned, int warp, int lane) {
-  if (product.floats) store_turned_as<float>(product, tile, epilogue, sums, columns, turned, warp, lane);
-  else store_turned_as<Bf16>(product, tile, epilogue, sums, columns, turned, warp, lane);
+  if (to.floats) store_turned_as<float>(to, tile, epilogue, sums, columns, turned, warp, lane);
+  else store_turned_as<Bf16>(to, tile, epilogue, sums, columns, turned, warp, lane);
 }
 
 /// All lanes of a warp: stores the first `columns` columns of a tile, whatever C is like; by vectors where the epilogue has
@@ -153,11 +184,13 @@ __device__ __forceinline__ void store_turned(const ProductRecord& product, const
 template <class Epilogue, int kSums>
 __device__ __forceinline__ void store_values(const ProductRecord& product, const TilePlace& tile, const Epilogue& epilogue,
                                              float (&sums)[kSums], int columns, unsigned char* turned, int warp, int lane) {
+  const TileOutput to(product, tile);
+  const Epilogue own = epilogue;  // a copy, as TileOutput is one
   if constexpr (HasJoin<Epilogue> && kSums >= 16)
-    if (product.has_vectors) return store_vectors(product, tile, epilogue, sums, columns, warp, lane);
+    if (product.has_vectors) return store_vectors(to, tile, own, sums, columns, warp, lane);
   if constexpr (kSums <= 32)  // tiles of more columns are not turned
-    if (product.has_turned_vectors) return store_turned(product, tile, epilogue, sums, columns, turned, warp, lane);
-  store_each(product, tile, epilogue, sums, columns, turned, warp, lane);
+    if (product.has_turned_vectors) return store_turned(to, tile, own, sums, columns, turned, warp, lane);
+  store_each(to, tile, own, sums, columns, turned, warp, lane);
 }
 
 }  // namespace flywheel::detail

@@ -20,6 +20,32 @@ struct SumsPlace {
         column(tile.column + static_cast<std::uint32_t>(2 * (lane % 4))) {}
 };
 
+/// What storing a tile needs of its product: a copy, in registers. As far as the compiler knows, what is stored might be the
+/// record, which it would read again before each store: 8 bytes took three trips to L1, one after the other, see tuning.md.
+struct TileOutput {
+  void* values;         // of C, or of the sums of this part
+  std::uint32_t pitch;  // values from row to row
+  std::uint32_t left_rows, right_rows;
+  bool floats, adds, transposed;
+
+  __device__ TileOutput(const ProductRecord& product, const TilePlace& tile)
+      : values(product.out),
+        pitch(product.out_pitch),
+        left_rows(product.left.rows),
+        right_rows(product.right.rows),
+        floats(product.floats != 0),
+        adds(product.adds != 0),
+        transposed(product.transposed != 0) {
+    // Parts are left as floats.
+    if (tile.split) values = static_cast<float*>(values) + product.place_of(tile.split, 0, 0);
+  }
+  /// Where a value of C stands.
+  template <class Value>
+  __device__ Value* at(std::uint32_t row, std::uint32_t column) const {
+    return static_cast<Value*>(values) + std::size_t{row} * pitch + column;
+  }
+};
+
 /// Neighbours in a row, which are stored at once.
 struct alignas(8) TwoSums {
   float low, high;
@@ -65,10 +91,21 @@ __device__ __forceinline__ void turn_sums(float* values, const float (&sums)[kSu
   __syncwarp();  // orders what the lanes wrote before what others read
 }
 
+/// Stores one value of C, given by its place in the operands. `is_first`: the epilogue is its tile's.
+template <class Epilogue>
+__device__ __forceinline__ void put_sum(const TileOutput& to, const Epilogue& epilogue, bool is_first, std::uint32_t left,
+                                        std::uint32_t right, float sum) {
+  const std::uint32_t row = to.transposed ? right : left, column = to.transposed ? left : right;
+  const float value = is_first ? epilogue(sum, static_cast<int>(row), static_cast<int>(column)) : sum;
+  if (to.adds) add_alone(to.at<float>(row, column), value);
+  else if (to.floats) *to.at<float>(row, column) = value;
+  else *to.at<Bf16>(row, column) = Bf16::nearest(value);
+}
+
 /// All lanes of a warp: stores the first `columns` columns of any tile value by value, such that neighbouring lanes have
 /// neighbours in a row of C. `turned`: kTurnedBytes of shared memory of the warp's own. The sums are used up.
 template <class Epilogue, int kSums>
-__device__ __forceinline__ void store_each(const ProductRecord& product, const TilePlace& tile, const Epilogue& epilogue,
+__device__ __forceinline__ void store_each(const TileOutput& to, const TilePlace& tile, const Epilogue& epilogue,
                                            float (&sums)[kSums], int columns, unsigned char* turned, int warp, int lane) {
   constexpr int kGroups = kSums / 4 < 4 ? kSums / 4 : 4;  // of 8 columns, in a chunk
   auto* const values = reinterpret_cast<float*>(turned);
@@ -78,11 +115,11 @@ __device__ __forceinline__ void store_each(const ProductRecord& product, const T
     const std::uint32_t first_row = tile.row + kWarpRows * warp, first_column = tile.column + 8 * q;
     FLYWHEEL_ROLLED
     for (std::uint32_t i = lane; i < kWarpRows * kGroups * 8; i += 32) {
-      const std::uint32_t row = product.transposed ? i % kWarpRows : i / (kGroups * 8);
-      const std::uint32_t column = product.transposed ? i / kWarpRows : i % (kGroups * 8);
+      const std::uint32_t row = to.transposed ? i % kWarpRows : i / (kGroups * 8);
+      const std::uint32_t column = to.transposed ? i / kWarpRows : i % (kGroups * 8);
       const bool is_of_tile = 8 * q + static_cast<int>(column) < columns;
-      if (is_of_tile && first_row + row < product.left.rows && first_column + column < product.right.rows)
-        put_value(product, epilogue, tile.split, first_row + row, first_column + column, values[turned_at(row, column)]);
+      if (is_of_tile && first_row + row < to.left_rows && first_column + column < to.right_rows)
+        put_sum(to, epilogue, tile.split == 0, first_row + row, first_column + column, values[turned_at(row, column)]);
     }
     __syncwarp();  // orders what the lanes have read before the next chunk is written
     move_down<4 * kGroups>(sums);

@@ -23,6 +23,28 @@ FLYWHEEL_TASK inline float reciprocal(float x) {
 #endif
 }
 
+/// One instruction: powers below the smallest number that has all its digits are 0.
+FLYWHEEL_TASK inline float power_of_2(float x) {
+#ifdef __CUDA_ARCH__
+  float power;
+  asm volatile("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x) : "memory");
+  return power;
+#else
+  return std::exp2(x);
+#endif
+}
+/// 1 / (1 + exp(-x)).
+FLYWHEEL_TASK inline float sigmoid(float x) {
+  const float whole = 1.f + power_of_2(-1.44269504f * x);  // 1 at least: its reciprocal needs no care either
+#ifdef __CUDA_ARCH__
+  float part;
+  asm volatile("rcp.approx.ftz.f32 %0, %1;" : "=f"(part) : "f"(whole) : "memory");
+  return part;
+#else
+  return 1.f / whole;
+#endif
+}
+
 /// Columns of B: for each sequence one for each half of a step. 8 of them are a block.
 FLYWHEEL_TASK constexpr int columns_of_b(int sequences) { return sequences * 2; }
 

@@ -188,16 +188,6 @@ class PrefillWarp {
     return a > b ? a : b;
 #endif
   }
-  /// Less than the smallest number that has all its digits is 0.
-  FLYWHEEL_TASK static float power_of_2(float x) {
-#ifdef __CUDA_ARCH__
-    float power;
-    asm volatile("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x) : "memory");
-    return power;
-#else
-    return std::exp2(x);
-#endif
-  }
 
   const int window_;
   int positions_[2] = {};

@@ -264,9 +264,7 @@ struct PrefillEnd {
   static constexpr bool kCompiled = false;
   const float* bias;  // null: none
 
-  FLYWHEEL_TASK static float join(float gate, float sum) {
-    return gate * reciprocal(1.f + std::exp2(-1.44269504f * gate)) * sum;
-  }
+  FLYWHEEL_TASK static float join(float gate, float sum) { return gate * sigmoid(gate) * sum; }
   FLYWHEEL_TASK float operator()(float sum, int, int column) const { return bias ? sum + bias[column] : sum; }
   FLYWHEEL_TASK bool keeps() const { return !bias; }
   template <int kCount>

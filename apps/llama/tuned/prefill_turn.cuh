@@ -86,8 +86,12 @@ struct PrefillTurn {
     const float* const norm = is_key ? k_norm : q_norm;
     if (norm) norm_rows<kTiles>(block, mine, norm + dim);
     rotate<kTiles>(mine, first, count, lane, is_key ? 1.f : query_scale());
+    TilePart parts[kTiles];
+#pragma unroll
+    for (int t = 0; t < kTiles; ++t) parts[t] = pack(mine.of[0][t], mine.of[1][t]);
     if (is_key) {
-      keep_keys<kTiles>(mine, static_cast<int>(rows.stretch->first + first), lane, to);
+      // Rows that are not there are the first one again: nobody attends to their positions before they have keys of their own.
+      keep<kTiles>(parts, static_cast<int>(rows.stretch->first + first), lane, to.keys);
       return;
     }
 #pragma unroll
@@ -100,28 +104,37 @@ struct PrefillTurn {
         struct alignas(8) Four {
           std::uint32_t pairs[2];
         };
-        const float(&v)[4] = mine.of[r][t];
-        *reinterpret_cast<Four*>(out + 16 * t) = {pack(v[0], v[1]), pack(v[2], v[3])};
+        *reinterpret_cast<Four*>(out + 16 * t) = {parts[t].registers[r], parts[t].registers[2 + r]};
       }
     }
   }
-  FLYWHEEL_TASK static std::uint32_t pack(float low, float high) { return round_to_half(low) | round_to_half(high) << 16; }
+  /// A lane's part of a tile of the cache: four values of two rows, or of two columns.
+  FLYWHEEL_TASK static TilePart pack(const float (&v)[4], const float (&w)[4]) {
+    return {{round_two_to_half(v[0], v[1]), round_two_to_half(w[0], w[1]), round_two_to_half(v[2], v[3]),
+             round_two_to_half(w[2], w[3])}};
+  }
+  /// See TunedCache::key_at() and value_at().
+  template <int kTiles>
+  FLYWHEEL_TASK static void keep(const TilePart (&parts)[kTiles], int position, int lane, Half* to) {
+#pragma unroll
+    for (int t = 0; t < kTiles; ++t)
+      reinterpret_cast<TilePart*>(to + TunedCache::tile(position, 16 * t, 16 * kTiles))[lane] = parts[t];
+  }
 
-  /// add(part) for each part of the sums, kAtOnce of which are under way at once.
-  template <int kTiles, class Add>
+  /// add(part) for each part of the sums. One copy of the code: see tuning.md for what more of it takes.
+  template <class Add>
   FLYWHEEL_TASK void add_parts(const Add& add) const {
-    [[maybe_unused]] constexpr int kAtOnce = kTiles <= 4 ? 2 : 1;
     const std::size_t apart = static_cast<std::size_t>(qkv.rows) * width();
-#pragma unroll kAtOnce
+    FLYWHEEL_ROLLED
     for (int part = 0; part < qkv.count; ++part) add(qkv.values + static_cast<std::size_t>(part) * apart);
   }
-  /// Rows that are not there are 0.
+  /// Of rows that are not there, the first one.
   template <int kTiles>
   FLYWHEEL_TASK void load(Turned<kTiles>& to, std::size_t first, int count, int lane, int head) const {
     struct alignas(16) Quad {
       float of[4];
     };
-    add_parts<kTiles>([&](const float* part) {
+    add_parts([&](const float* part) {
       Quad quads[2][kTiles];
 #pragma unroll
       for (int r = 0; r < 2; ++r) {
@@ -135,7 +148,7 @@ struct PrefillTurn {
 #pragma unroll
         for (int t = 0; t < kTiles; ++t)
 #pragma unroll
-          for (int i = 0; i < 4; ++i) to.of[r][t][i] += lane / 4 + 8 * r < count ? quads[r][t].of[i] : 0;
+          for (int i = 0; i < 4; ++i) to.of[r][t][i] += quads[r][t].of[i];
     });
   }
   /// `norm`: of the lane's first dimension.
@@ -183,23 +196,13 @@ struct PrefillTurn {
     b = b * cosine + a * sine;
     a = turned;
   }
-  /// See TunedCache::key_at().
-  template <int kTiles>
-  FLYWHEEL_TASK static void keep_keys(const Turned<kTiles>& mine, int position, int lane, const TunedCache& to) {
-#pragma unroll
-    for (int t = 0; t < kTiles; ++t) {
-      const float(&v)[4] = mine.of[0][t], (&w)[4] = mine.of[1][t];
-      reinterpret_cast<TilePart*>(to.keys + TunedCache::tile(position, 16 * t, 16 * kTiles))[lane] = {
-          {pack(v[0], v[1]), pack(w[0], w[1]), pack(v[2], v[3]), pack(w[2], w[3])}};
-    }
-  }
-  /// The value head of `count` rows from `first` on; see TunedCache::value_at().
+  /// The value head of `count` rows from `first` on; see TunedCache::value_at(). Rows that are not there as in turn_head().
   template <int kTiles, class Block>
   FLYWHEEL_TASK void keep_values(const Block& block, std::size_t first, int count, const TunedCache& to) const {
     const int lane = block.lane(), head = heads + kv_heads + kv_head;
     float values[kTiles][2][4] =
         {};  // dimensions lane / 4 and 8 behind it; positions lane % 4 * 2, its neighbour, 8 behind them
-    add_parts<kTiles>([&](const float* part) {
+    add_parts([&](const float* part) {
       float some[kTiles][2][4];
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
@@ -215,15 +218,12 @@ struct PrefillTurn {
 #pragma unroll
         for (int d = 0; d < 2; ++d)
 #pragma unroll
-          for (int i = 0; i < 4; ++i) values[t][d][i] += lane % 4 * 2 + i % 2 + i / 2 * 8 < count ? some[t][d][i] : 0;
+          for (int i = 0; i < 4; ++i) values[t][d][i] += some[t][d][i];
     });
-    const int position = static_cast<int>(rows.stretch->first + first);
+    TilePart parts[kTiles];
 #pragma unroll
-    for (int t = 0; t < kTiles; ++t) {
-      const float(&v)[4] = values[t][0], (&w)[4] = values[t][1];
-      reinterpret_cast<TilePart*>(to.values + TunedCache::tile(position, 16 * t, 16 * kTiles))[lane] = {
-          {pack(v[0], v[1]), pack(w[0], w[1]), pack(v[2], v[3]), pack(w[2], w[3])}};
-    }
+    for (int t = 0; t < kTiles; ++t) parts[t] = pack(values[t][0], values[t][1]);
+    keep<kTiles>(parts, static_cast<int>(rows.stretch->first + first), lane, to.values);
   }
 
   /// One thread.
