@@ -59,7 +59,7 @@ __device__ __forceinline__ void multiply_part(Stages<kColumns>& stages, std::uin
     ptx::wait_products<1>();
     if (step) stages.release(lane);
   }
-  ptx::wait_products<0>();
+  ptx::finish_products(sums);
   stages.release(lane);
 }
 

@@ -96,6 +96,15 @@ __device__ __forceinline__ void wait_products() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kLeft) : "memory");
 }
 
+/// Waits until all groups have ended: the sums are there. As far as the compiler knows, each of them is written here. So it moves
+/// nothing that reads one in front of the wait, where ptxas would let no product overlap with another (its note C7514).
+template <int kSums>
+__device__ __forceinline__ void finish_products(float (&sums)[kSums]) {
+  wait_products<0>();
+#pragma unroll
+  for (float& sum : sums) asm volatile("" : "+f"(sum)::"memory");
+}
+
 #define FLYWHEEL_4_SUMS(i) "+f"(sums[i]), "+f"(sums[i + 1]), "+f"(sums[i + 2]), "+f"(sums[i + 3])
 #define FLYWHEEL_16_SUMS(i) FLYWHEEL_4_SUMS(i), FLYWHEEL_4_SUMS(i + 4), FLYWHEEL_4_SUMS(i + 8), FLYWHEEL_4_SUMS(i + 12)
 

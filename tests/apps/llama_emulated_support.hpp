@@ -9,6 +9,7 @@
 #include "apps/llama/tuned/gate.cuh"
 #include "apps/llama/tuned/graph.hpp"
 #include "apps/llama/tuned/prefill_attend.cuh"
+#include "apps/llama/tuned/prefill_norm.cuh"
 #include "apps/llama/tuned/prefill_turn.cuh"
 #include "apps/llama/tuned/project.cuh"
 #include "apps/llama/tuned/prompt.cuh"

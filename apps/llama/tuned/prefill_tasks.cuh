@@ -1,10 +1,8 @@
-// The tasks between the matrix products that read a prompt, but for attention (prefill_attend.cuh) and what makes queries, keys
-// and values ready for it (prefill_turn.cuh). Their rows are neighbouring positions of one text.
+// The tasks between the matrix products that read a prompt, but for norms (prefill_norm.cuh), attention (prefill_attend.cuh) and
+// what makes queries, keys and values ready for it (prefill_turn.cuh). Their rows are neighbouring positions of one text.
 #pragma once
 
 #include <flywheel/gemm.cuh>
-
-#include <functional>
 
 #include "apps/llama/decode/half.cuh"
 #include "apps/llama/decode/row_products.cuh"
@@ -198,64 +196,6 @@ struct PrefillEmbed {
         store_chunk(x + row * width + i, values);
       });
     });
-  }
-};
-
-/// RMSNorm of the residual stream, as an operand of a product. What the product before has left of its sums is added first.
-struct PrefillNorm {
-  static constexpr bool kCompiled = false;
-  StretchRows rows;
-  PartSums added;  // without values: nothing is
-  float* x;        // [rows][columns]
-  const float* weights;
-  flywheel::Bf16* normed;
-  std::int32_t columns;
-  float eps;
-
-  template <class Block>
-  FLYWHEEL_TASK void operator()(Block& block) const {
-    if (rows.count == 1) return by_all(block);
-    rows.for_each(block, [&](std::size_t row) {
-      const std::size_t at = row * static_cast<std::size_t>(columns);
-      float squares = 0;
-      for_each_of_lane<kChunk>(block, columns, [&](int i) { add_squares(at + i, squares); });
-      const float scale = scale_of(add_up(block, squares));
-      for_each_of_lane<kChunk>(block, columns, [&](int i) { put(at + i, i, scale); });
-    });
-  }
-
- private:
-  /// All threads of the block at one row: few trips to memory, one after the other.
-  template <class Block>
-  FLYWHEEL_TASK void by_all(Block& block) const {
-    if (rows.live() == 0) return;
-    const std::size_t at = static_cast<std::size_t>(rows.first) * static_cast<std::size_t>(columns);
-    const int step = block.size() * kChunk;
-    float squares = 0;
-    for (int i = block.rank() * kChunk; i < columns; i += step) add_squares(at + i, squares);
-    const float scale = scale_of(block.reduce(squares, std::plus<float>{}));
-    for (int i = block.rank() * kChunk; i < columns; i += step) put(at + i, i, scale);
-  }
-  FLYWHEEL_TASK void add_squares(std::size_t at, float& squares) const {
-    float values[kChunk];
-    load_chunk(x + at, values);
-    if (added.values) {
-      float more[kChunk];
-      added.load(at, columns, more);
-      for (int j = 0; j < kChunk; ++j) values[j] += more[j];
-      store_chunk(x + at, values);  // put() reads it again, by the same thread
-    }
-    for (const float value : values) squares = std::fma(value, value, squares);
-  }
-  FLYWHEEL_TASK float scale_of(float squares) const {
-    return inverse_sqrt(squares * reciprocal(static_cast<float>(columns)) + eps);
-  }
-  FLYWHEEL_TASK void put(std::size_t at, int column, float scale) const {
-    float values[kChunk], by[kChunk];
-    load_chunk(x + at, values);
-    load_chunk(weights + column, by);
-    for (int j = 0; j < kChunk; ++j) values[j] *= scale * by[j];
-    store_chunk(normed + at, values);
   }
 };
 

@@ -7,7 +7,7 @@
 #include <deque>
 
 #include "apps/llama/tuned/layers.hpp"
-#include "apps/llama/tuned/prefill_tasks.cuh"
+#include "apps/llama/tuned/prefill_norm.cuh"
 
 namespace llama {
 
