@@ -68,7 +68,7 @@ struct Prompt {
                                 narrow(head),
                                 narrow(c.dim),
                                 static_cast<std::uint16_t>(c.window)});
-    rt.run(graph);
+    rt.submit(rt.load(graph)).wait();
     results = out.read();
   }
 

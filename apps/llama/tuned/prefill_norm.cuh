@@ -78,34 +78,47 @@ struct PrefillNorm {
     const std::size_t apart = static_cast<std::size_t>(added.rows) * static_cast<std::size_t>(columns);
     const float* part = added.values + row;
     FLYWHEEL_ROLLED
-    for (int p = 0; p < added.count; ++p, part += apart)
+    for (int p = 0; p < added.count; p += 2, part += 2 * apart)
 #pragma unroll
-      for (int half = 0; half < kHeld; half += kHeld / 2) add_part(to, part, first, half);
+      for (int some = 0; some < kHeld; some += kHeld / 2) add_two_parts(to, part, p + 1 < added.count ? apart : 0, first, some);
 #pragma unroll
     for (int k = 0; k < kHeld; ++k)
       if (first + k * kApart < columns) store_chunk(x + row + static_cast<std::size_t>(first + k * kApart), to[k]);
   }
-  /// To half of the chunks: more under way at once would take too many registers.
-  FLYWHEEL_TASK void add_part(float (&to)[kHeld][kChunk], const float* part, int first, int half) const {
-    float more[kHeld / 2][kChunk] = {};
+  /// To half of the chunks: more under way at once would take too many registers. `apart`: to the second part, 0 if there is none.
+  FLYWHEEL_TASK void add_two_parts(float (&to)[kHeld][kChunk], const float* part, std::size_t apart, int first,
+                                   int some) const {
+    float more[2][kHeld / 2][kChunk] = {};
 #pragma unroll
-    for (int k = 0; k < kHeld / 2; ++k)
-      if (const int column = first + (half + k) * kApart; column < columns) load_chunk(part + column, more[k]);
+    for (int p = 0; p < 2; ++p)
 #pragma unroll
-    for (int k = 0; k < kHeld / 2; ++k)
+      for (int k = 0; k < kHeld / 2; ++k)
+        if (const int column = first + (some + k) * kApart; column < columns && (p == 0 || apart))
+          load_chunk(part + static_cast<std::size_t>(p) * apart + column, more[p][k]);
 #pragma unroll
-      for (int i = 0; i < kChunk; ++i) to[half + k][i] += more[k][i];
+    for (int p = 0; p < 2; ++p)
+#pragma unroll
+      for (int k = 0; k < kHeld / 2; ++k)
+#pragma unroll
+        for (int i = 0; i < kChunk; ++i) to[some + k][i] += more[p][k][i];
   }
+  /// A few chunks at a time, whose weights are loaded at once: as far as the compiler knows what is stored might be weights, so
+  /// that the next ones would be a trip to memory each.
   FLYWHEEL_TASK void leave(const float (&from)[kHeld][kChunk], std::size_t row, int first, float scale) const {
+    constexpr int kTogether = 4;
 #pragma unroll
-    for (int k = 0; k < kHeld; ++k) {
-      const int column = first + k * kApart;
-      if (column >= columns) continue;
-      float values[kChunk];
-      load_chunk(weights + column, values);
+    for (int begin = 0; begin < kHeld; begin += kTogether) {
+      float by[kTogether][kChunk] = {};
 #pragma unroll
-      for (int i = 0; i < kChunk; ++i) values[i] = from[k][i] * (scale * values[i]);
-      store_chunk(normed + row + static_cast<std::size_t>(column), values);
+      for (int k = 0; k < kTogether; ++k)
+        if (const int column = first + (begin + k) * kApart; column < columns) load_chunk(weights + column, by[k]);
+#pragma unroll
+      for (int k = 0; k < kTogether; ++k) {
+        const int column = first + (begin + k) * kApart;
+#pragma unroll
+        for (int i = 0; i < kChunk; ++i) by[k][i] = from[begin + k][i] * (scale * by[k][i]);
+        if (column < columns) store_chunk(normed + row + static_cast<std::size_t>(column), by[k]);
+      }
     }
   }
 

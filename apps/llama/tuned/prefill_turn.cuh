@@ -81,11 +81,15 @@ struct PrefillTurn {
   FLYWHEEL_TASK void turn_head(Block& block, std::size_t first, int count, int which, const TunedCache& to) const {
     const bool is_key = which == group();
     const int head = is_key ? heads + kv_head : kv_head * group() + which, lane = block.lane(), dim = lane % 4 * 4;
+    constexpr bool kAhead = kTiles <= 4;  // the angles are on their way beside the sums, where there are registers for both
     Turned<kTiles> mine = {};
+    Angles<kTiles> angles;
+    if constexpr (kAhead) angles = angles_of<kTiles>(first, count, lane);
     load<kTiles>(mine, first, count, lane, head);
     const float* const norm = is_key ? k_norm : q_norm;
     if (norm) norm_rows<kTiles>(block, mine, norm + dim);
-    rotate<kTiles>(mine, first, count, lane, is_key ? 1.f : query_scale());
+    if constexpr (!kAhead) angles = angles_of<kTiles>(first, count, lane);
+    rotate<kTiles>(mine, angles, is_key ? 1.f : query_scale());
     TilePart parts[kTiles];
 #pragma unroll
     for (int t = 0; t < kTiles; ++t) parts[t] = pack(mine.of[0][t], mine.of[1][t]);
@@ -170,26 +174,42 @@ struct PrefillTurn {
         for (int i = 0; i < 4; ++i) mine.of[r][t][i] *= scale * norm[16 * t + i];
     }
   }
-  /// By the angles of each row's position, times `by`.
+  struct alignas(16) TwoAngles {
+    float cosine, sine, next_cosine, next_sine;
+  };
+  /// Of a lane's values: those of each row's position.
   template <int kTiles>
-  FLYWHEEL_TASK void rotate(Turned<kTiles>& mine, std::size_t first, int count, int lane, float by) const {
-    struct alignas(16) TwoTurns {
-      float cosine, sine, next_cosine, next_sine;
-    };
+  struct Angles {
+    TwoAngles of[2][kTiles / 2][2];
+  };
+  template <int kTiles>
+  FLYWHEEL_TASK Angles<kTiles> angles_of(std::size_t first, int count, int lane) const {
+    Angles<kTiles> found;
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const int row = lane / 4 + 8 * r < count ? lane / 4 + 8 * r : 0;
-      const auto* const turns = reinterpret_cast<const TwoTurns*>(turn_of(first + static_cast<std::size_t>(row)));
+      const auto* const all = reinterpret_cast<const TwoAngles*>(turn_of(first + static_cast<std::size_t>(row)));
+#pragma unroll
+      for (int t = 0; t < kTiles / 2; ++t)
+#pragma unroll
+        for (int pair = 0; pair < 2; ++pair) found.of[r][t][pair] = all[8 * t + lane % 4 * 2 + pair];
+    }
+    return found;
+  }
+  /// By the angles, times `by`.
+  template <int kTiles>
+  FLYWHEEL_TASK static void rotate(Turned<kTiles>& mine, const Angles<kTiles>& angles, float by) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r)
 #pragma unroll
       for (int t = 0; t < kTiles / 2; ++t)
 #pragma unroll
         for (int pair = 0; pair < 2; ++pair) {
-          const TwoTurns two = turns[8 * t + lane % 4 * 2 + pair];
+          const TwoAngles& two = angles.of[r][t][pair];
           turn_pair(mine.of[r][t][2 * pair], mine.of[r][t + kTiles / 2][2 * pair], two.cosine * by, two.sine * by);
           turn_pair(mine.of[r][t][2 * pair + 1], mine.of[r][t + kTiles / 2][2 * pair + 1], two.next_cosine * by,
                     two.next_sine * by);
         }
-    }
   }
   FLYWHEEL_TASK static void turn_pair(float& a, float& b, float cosine, float sine) {
     const float turned = a * cosine - b * sine;
