@@ -153,7 +153,7 @@ __device__ __forceinline__ void add_piece(Block& block, const ProductRecord& pro
   place.column += piece * kStoredColumns;
   place.split = 0;
   const auto columns = static_cast<int>(product.out_columns() / product.pieces());
-  const TileOutput to(product, place);
+  const TileTarget to(product, place);
   if constexpr (kSums == 16)
     if (product.has_vectors) return store_vectors(to, place, epilogue, sums, columns, block.warp(), block.lane());
   if (product.has_turned_vectors) store_turned(to, place, epilogue, sums, columns, turned, block.warp(), block.lane());
@@ -213,8 +213,14 @@ __device__ __forceinline__ bool prefetch_product([[maybe_unused]] GpuBlock<List>
                                                  [[maybe_unused]] const ProductRecord& product,
                                                  [[maybe_unused]] std::uint32_t task) {
 #if FLYWHEEL_HAS_WGMMA
-  const StageMemory stages = stages_of(block, product.tile_columns);
-  return stages.count && prefetch_stages(product, stages, task, static_cast<std::uint32_t>(block.lane()));
+  // All workers wait for this warp. So both lines of the record are read at once, then the count of live rows, while the rest
+  // of this works with them: each is a trip to L2, since what thread 0 acquires empties L1.
+  const std::uint32_t columns = product.tile_columns;
+  const bool may = product.constant_b != 0, is_alone = product.parts_each == 1;
+  const std::uint32_t* const live_rows = product.live_rows;
+  if (live_rows) ptx::prefetch_to_l1(live_rows);
+  const StageMemory stages = stages_of(block, columns);
+  return may && is_alone && stages.count && prefetch_stages(product, stages, task, static_cast<std::uint32_t>(block.lane()));
 #else
   return false;
 #endif

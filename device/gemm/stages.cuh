@@ -27,7 +27,7 @@ struct StageMemory {
   StageMarks* marks = nullptr;
   std::uint32_t count = 0, columns = 0;  // of the stages, and of a tile
 
-  __device__ StageMemory() = default;
+  StageMemory() = default;
   __device__ StageMemory(unsigned char* memory, std::uint32_t stages, std::uint32_t tile_columns)
       : turned(memory + (0u - ptx::shared_address(memory)) % kStageAlign),
         boxes(turned + kAllTurnedBytes),
@@ -46,19 +46,19 @@ __device__ __forceinline__ void end_stages(StageMarks& marks, std::uint32_t coun
   }
 }
 
-// What begins a task's stages is out of line: a kernel has it once, for tiles of any columns. Copies inlined for each filled the
-// instruction caches, from which the phases of a layer came anew each time, see tuning.md. The functions take what they need one
-// by one, which goes in registers.
+// What begins a task's stages is out of line: a kernel has it once, for tiles of any columns. Inlined for each it filled the
+// instruction caches, so that the phases of a layer were fetched anew each time, see tuning.md. The functions take what they
+// need one by one, which goes in registers.
 
 /// All lanes of a warp: the copies of the first stages, by a lane each, so that they are begun side by side.
 [[gnu::noinline]] __device__ inline void start_stages(const ProductRecord& product, StageMarks& marks, unsigned char* boxes,
                                                       std::uint32_t count, std::uint32_t columns, Operands which,
                                                       std::uint32_t lane) {
-  std::uint32_t my_part = 0, my_step = 0, steps = marks.places[0].steps;
+  std::uint32_t own_part = 0, own_step = 0, steps = marks.places[0].steps;
   bool is_mine = false;
   FLYWHEEL_ROLLED
   for (std::uint32_t stage = 0, part = 0, step = 0; stage < count && steps; ++stage) {
-    if (stage == lane) my_part = part, my_step = step, is_mine = true;
+    if (stage == lane) own_part = part, own_step = step, is_mine = true;
     if (++step < steps) continue;
     step = 0;
     steps = ++part < product.parts_each ? marks.places[part].steps : 0;
@@ -68,7 +68,7 @@ __device__ __forceinline__ void end_stages(StageMarks& marks, std::uint32_t coun
   // after what used the scratch memory before, see the sync() at the end of each body.
   ptx::fence_global_for_bulk_copies();
   ptx::fence_shared_for_bulk_copies();
-  StageCopies(product, marks, boxes, columns).fill(lane, my_part, my_step, which);
+  StageCopies(product, marks, boxes, columns).fill(lane, own_part, own_step, which);
 }
 
 /// All lanes of a warp: the barriers.
@@ -111,8 +111,8 @@ __device__ __forceinline__ void find_parts(const ProductRecord& product, StageMa
   start_stages(product, marks, boxes, count, columns, Operands::both, lane);
 }
 
-/// One thread, of a task that is not to run: waits until the copies have landed that prefetch_stages() has begun. `alone`: those
-/// of A have not been begun.
+/// One thread, of a task that is not to run: waits until the copies have landed that prefetch_stages() has begun. `alone`:
+/// those of A have not been begun.
 [[gnu::noinline]] __device__ inline void land_stages(StageMarks& marks, std::uint32_t count, bool alone) {
   const std::uint32_t steps = marks.places[0].steps, filled = steps < count ? steps : count;
   FLYWHEEL_ROLLED
@@ -126,11 +126,12 @@ __device__ __forceinline__ void find_parts(const ProductRecord& product, StageMa
   end_stages(marks, count);
 }
 
-/// A warp, in front of the boundary before a task: begins it, but for the copies of A, if no task writes B. False if not.
-/// The load warp has acquired the maps, see look_ahead_of_product(); await_phase() lies between.
+/// A warp, in front of the boundary before a task of one part: begins it, but for the copies of A, since no task writes B.
+/// False if there is no such task. The load warp has acquired the maps, see look_ahead_of_product(); await_phase() lies
+/// between.
 __device__ __forceinline__ bool prefetch_stages(const ProductRecord& product, const StageMemory& memory, std::uint32_t task,
                                                 std::uint32_t lane) {
-  if (!product.constant_b || product.parts_each != 1 || task >= product.tasks()) return false;
+  if (task >= product.tasks()) return false;
   if (lane == 0) memory.marks->places[0] = product.place(product.part_of(task, 0));
   prepare_stages(*memory.marks, memory.count, lane);
   start_stages(product, *memory.marks, memory.boxes, memory.count, memory.columns, Operands::constant, lane);

@@ -31,7 +31,7 @@ __device__ __forceinline__ void put_pair(unsigned char* box, std::uint32_t row, 
 /// All lanes of a warp: writes a box, of the rows of half `half` and the columns of its groups of 8 from `first_group` on, and
 /// starts the copy. `box`: one of the warp's two, which take turns.
 template <bool kFloats, class Epilogue, int kSums>
-__device__ __forceinline__ void store_box(const void* map, const TileOutput& to, const SumsPlace& place,
+__device__ __forceinline__ void store_box(const void* map, const TileTarget& to, const SumsPlace& place,
                                           const Epilogue& epilogue, const float (&sums)[kSums], unsigned char* box, int half,
                                           int first_group, int lane) {
   constexpr int kGroups = kFloats ? 4 : 8;
@@ -61,7 +61,7 @@ __device__ __forceinline__ void store_box(const void* map, const TileOutput& to,
 }
 
 template <bool kFloats, class Epilogue, int kSums>
-__device__ __forceinline__ void store_boxes(const void* map, const TileOutput& to, const SumsPlace& place,
+__device__ __forceinline__ void store_boxes(const void* map, const TileTarget& to, const SumsPlace& place,
                                             const Epilogue& epilogue, const float (&sums)[kSums], unsigned char* boxes,
                                             int lane) {
   constexpr int kGroups = kFloats ? 4 : 8;
@@ -78,8 +78,8 @@ template <class Epilogue, int kSums>
 __device__ __forceinline__ void store_by_copies(const ProductRecord& product, const TilePlace& tile, const Epilogue& epilogue,
                                                 const float (&sums)[kSums], unsigned char* boxes, int warp, int lane) {
   const SumsPlace place(tile, warp, lane);
-  const TileOutput to(product, tile);
-  const Epilogue own = epilogue;  // a copy, as TileOutput is one
+  const TileTarget to(product, tile);
+  const Epilogue own = epilogue;  // a copy, as TileTarget is one
   if (to.floats) store_boxes<true>(product.out_map, to, place, own, sums, boxes, lane);
   else store_boxes<false>(product.out_map, to, place, own, sums, boxes, lane);
 }

@@ -30,7 +30,7 @@ inline constexpr int kStoredGroups = 4;  // of 8 columns, at once
 
 /// What the epilogue makes of a thread's values of one row: pairs of neighbouring columns, 8 columns from pair to pair.
 template <class Epilogue, int kCount>
-__device__ __forceinline__ void finish_pairs(const TileOutput& to, const Epilogue& epilogue, float (&values)[kCount],
+__device__ __forceinline__ void finish_pairs(const TileTarget& to, const Epilogue& epilogue, float (&values)[kCount],
                                              std::uint32_t row, std::uint32_t column) {
   if constexpr (HasPairs<Epilogue>) {
     if (row < to.left_rows)
@@ -43,7 +43,7 @@ __device__ __forceinline__ void finish_pairs(const TileOutput& to, const Epilogu
 }
 /// The same of all sums of the first `columns` columns.
 template <class Epilogue, int kSums>
-__device__ __forceinline__ void finish_sums(const TileOutput& to, const Epilogue& epilogue, const SumsPlace& place,
+__device__ __forceinline__ void finish_sums(const TileTarget& to, const Epilogue& epilogue, const SumsPlace& place,
                                             float (&sums)[kSums], int columns) {
 #pragma unroll
   for (int q = 0; q < kSums / 4; q += kStoredGroups) {
@@ -61,14 +61,14 @@ __device__ __forceinline__ void finish_sums(const TileOutput& to, const Epilogue
 }
 
 /// Columns that are there of `columns`, from `first` on.
-__device__ __forceinline__ int columns_there(const TileOutput& to, std::uint32_t first, int columns) {
+__device__ __forceinline__ int columns_there(const TileTarget& to, std::uint32_t first, int columns) {
   const int left = static_cast<int>(to.right_rows) - static_cast<int>(first);
   return left < columns ? left : columns;
 }
 
 /// The pairs of two rows, as floats: stored or added.
 template <int kSums>
-__device__ __forceinline__ void store_floats(const TileOutput& to, const SumsPlace& place, const float (&sums)[kSums],
+__device__ __forceinline__ void store_floats(const TileTarget& to, const SumsPlace& place, const float (&sums)[kSums],
                                              int columns) {
   const int there = columns_there(to, place.column, columns);
 #pragma unroll
@@ -94,7 +94,7 @@ __device__ __forceinline__ void store_floats(const TileOutput& to, const SumsPla
 }
 /// The same as bf16. All lanes of a warp.
 template <int kSums>
-__device__ __forceinline__ void store_bf16(const TileOutput& to, const SumsPlace& place, const float (&sums)[kSums],
+__device__ __forceinline__ void store_bf16(const TileTarget& to, const SumsPlace& place, const float (&sums)[kSums],
                                            int columns, int lane) {
   const std::uint32_t first = place.column + lane % 4 * 6;  // 8 columns from lane to lane, of which place.column has 2
   const int there = columns_there(to, first, columns);
@@ -118,7 +118,7 @@ __device__ __forceinline__ void store_bf16(const TileOutput& to, const SumsPlace
 /// All lanes of a warp: stores the first `columns` columns of a tile, a multiple of 32. Rows of C begin and end at multiples of
 /// 16 bytes.
 template <class Epilogue, int kSums>
-__device__ __forceinline__ void store_vectors(const TileOutput& to, const TilePlace& tile, const Epilogue& epilogue,
+__device__ __forceinline__ void store_vectors(const TileTarget& to, const TilePlace& tile, const Epilogue& epilogue,
                                               float (&sums)[kSums], int columns, int warp, int lane) {
   const SumsPlace place(tile, warp, lane);
   if (tile.split == 0 && !keeps_sums(epilogue)) finish_sums(to, epilogue, place, sums, columns);
@@ -148,7 +148,7 @@ __device__ __forceinline__ void pack_turned(const Epilogue& epilogue, const floa
 /// All lanes of a warp: stores the first `columns` columns of a tile whose rows are columns of C, 16 bytes of each lane, which
 /// are 8 values of bf16 or 4 floats: product.has_turned_vectors. `turned`: as in store_each(). The sums are used up.
 template <class Value, class Epilogue, int kSums>
-__device__ __forceinline__ void store_turned_as(const TileOutput& to, const TilePlace& tile, const Epilogue& epilogue,
+__device__ __forceinline__ void store_turned_as(const TileTarget& to, const TilePlace& tile, const Epilogue& epilogue,
                                                 float (&sums)[kSums], int columns, unsigned char* turned, int warp, int lane) {
   constexpr std::uint32_t kEach = 16 / sizeof(Value), kPieces = kWarpRows / kEach;
   constexpr int kGroups = kSums / 4 < 4 ? kSums / 4 : 4;
@@ -172,7 +172,7 @@ __device__ __forceinline__ void store_turned_as(const TileOutput& to, const Tile
   }
 }
 template <class Epilogue, int kSums>
-__device__ __forceinline__ void store_turned(const TileOutput& to, const TilePlace& tile, const Epilogue& epilogue,
+__device__ __forceinline__ void store_turned(const TileTarget& to, const TilePlace& tile, const Epilogue& epilogue,
                                              float (&sums)[kSums], int columns, unsigned char* turned, int warp, int lane) {
   if (to.floats) store_turned_as<float>(to, tile, epilogue, sums, columns, turned, warp, lane);
   else store_turned_as<Bf16>(to, tile, epilogue, sums, columns, turned, warp, lane);
@@ -184,8 +184,8 @@ __device__ __forceinline__ void store_turned(const TileOutput& to, const TilePla
 template <class Epilogue, int kSums>
 __device__ __forceinline__ void store_values(const ProductRecord& product, const TilePlace& tile, const Epilogue& epilogue,
                                              float (&sums)[kSums], int columns, unsigned char* turned, int warp, int lane) {
-  const TileOutput to(product, tile);
-  const Epilogue own = epilogue;  // a copy, as TileOutput is one
+  const TileTarget to(product, tile);
+  const Epilogue own = epilogue;  // a copy, as TileTarget is one
   if constexpr (HasJoin<Epilogue> && kSums >= 16)
     if (product.has_vectors) return store_vectors(to, tile, own, sums, columns, warp, lane);
   if constexpr (kSums <= 32)  // tiles of more columns are not turned

@@ -22,13 +22,13 @@ struct SumsPlace {
 
 /// What storing a tile needs of its product: a copy, in registers. As far as the compiler knows, what is stored might be the
 /// record, which it would read again before each store: 8 bytes took three trips to L1, one after the other, see tuning.md.
-struct TileOutput {
+struct TileTarget {
   void* values;         // of C, or of the sums of this part
   std::uint32_t pitch;  // values from row to row
   std::uint32_t left_rows, right_rows;
   bool floats, adds, transposed;
 
-  __device__ TileOutput(const ProductRecord& product, const TilePlace& tile)
+  __device__ TileTarget(const ProductRecord& product, const TilePlace& tile)
       : values(product.out),
         pitch(product.out_pitch),
         left_rows(product.left.rows),
@@ -93,7 +93,7 @@ __device__ __forceinline__ void turn_sums(float* values, const float (&sums)[kSu
 
 /// Stores one value of C, given by its place in the operands. `is_first`: the epilogue is its tile's.
 template <class Epilogue>
-__device__ __forceinline__ void put_sum(const TileOutput& to, const Epilogue& epilogue, bool is_first, std::uint32_t left,
+__device__ __forceinline__ void put_sum(const TileTarget& to, const Epilogue& epilogue, bool is_first, std::uint32_t left,
                                         std::uint32_t right, float sum) {
   const std::uint32_t row = to.transposed ? right : left, column = to.transposed ? left : right;
   const float value = is_first ? epilogue(sum, static_cast<int>(row), static_cast<int>(column)) : sum;
@@ -105,7 +105,7 @@ __device__ __forceinline__ void put_sum(const TileOutput& to, const Epilogue& ep
 /// All lanes of a warp: stores the first `columns` columns of any tile value by value, such that neighbouring lanes have
 /// neighbours in a row of C. `turned`: kTurnedBytes of shared memory of the warp's own. The sums are used up.
 template <class Epilogue, int kSums>
-__device__ __forceinline__ void store_each(const TileOutput& to, const TilePlace& tile, const Epilogue& epilogue,
+__device__ __forceinline__ void store_each(const TileTarget& to, const TilePlace& tile, const Epilogue& epilogue,
                                            float (&sums)[kSums], int columns, unsigned char* turned, int warp, int lane) {
   constexpr int kGroups = kSums / 4 < 4 ? kSums / 4 : 4;  // of 8 columns, in a chunk
   auto* const values = reinterpret_cast<float*>(turned);

@@ -96,8 +96,8 @@ __device__ __forceinline__ void wait_products() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kLeft) : "memory");
 }
 
-/// Waits until all groups have ended: the sums are there. As far as the compiler knows, each of them is written here. So it moves
-/// nothing that reads one in front of the wait, where ptxas would let no product overlap with another (its note C7514).
+/// Waits until all groups have ended: the sums are there. As far as the compiler knows, each of them is written here. So it
+/// moves nothing that reads one in front of the wait, where ptxas would let no product overlap with another (its note C7514).
 template <int kSums>
 __device__ __forceinline__ void finish_products(float (&sums)[kSums]) {
   wait_products<0>();

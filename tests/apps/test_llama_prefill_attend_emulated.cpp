@@ -1,9 +1,13 @@
 // Attention of prompts through the GPU's kernel, on an emulated GPU, against sums in double.
 #include "support/emulated_engine.hpp"
 
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <vector>
+
 #include "apps/llama/tuned/prefill_attend.cuh"
 #include "catch.hpp"
-#include "llama_oracle_support.hpp"
 
 namespace llama {
 namespace {
@@ -24,19 +28,19 @@ Runtime start_attention() {
   return flywheel::testing::start_emulated<PrefillAttend, AloneTask>(options);
 }
 
-struct Case {
+struct PromptCase {
   int dim, heads, kv_heads, first, count;  // positions from `first` on are read
   float query = 0, key = 0;                // what all values lie around; their products are the scores
   int window = 0;                          // 0: none
 };
 
 /// One text's prompt, and the tasks that are tested.
-struct Prompt {
-  explicit Prompt(const Case& shape) : c(shape), stretch{0, at(c.first), at(c.count)} {
+struct AttendedPrompt {
+  explicit AttendedPrompt(const PromptCase& shape) : c(shape), stretch{0, at(c.first), at(c.count)} {
     room = (c.first + c.count + 15) / 16 * 16;
-    queries = numbers.halves(c.count * c.heads * c.dim);
-    keys = numbers.halves(c.kv_heads * room * c.dim);
-    values = numbers.halves(c.kv_heads * room * c.dim);
+    queries = halves(c.count * c.heads * c.dim);
+    keys = halves(c.kv_heads * room * c.dim);
+    values = halves(c.kv_heads * room * c.dim);
     // Around their middle, so that a score lies around query * key * dim; of values around 0 it is small.
     const auto move = [&](std::vector<Half>& all, float middle) {
       for (Half& one : all) one.bits = static_cast<std::uint16_t>(round_to_half(middle + to_float(one) * .25f));
@@ -72,6 +76,12 @@ struct Prompt {
     results = out.read();
   }
 
+  std::vector<Half> halves(int count) {
+    std::vector<Half> all(index(count));
+    for (Half& one : all) one.bits = static_cast<std::uint16_t>(round_to_half(std::normal_distribution<float>()(random)));
+    return all;
+  }
+
   double product(int row, int head, int position) const {
     double sum = 0;
     for (int i = 0; i < c.dim; ++i)
@@ -104,16 +114,16 @@ struct Prompt {
     return most;
   }
 
-  Case c;
+  PromptCase c;
   Stretch stretch;
   int room;
-  Numbers numbers;
+  std::mt19937_64 random{flywheel::testing::fresh_seed()};
   std::vector<Half> queries, keys, values;
   std::vector<flywheel::Bf16> results;
 };
 
-void check(Runtime& rt, const Case& shape) {
-  Prompt prompt(shape);
+void check_prompt(Runtime& rt, const PromptCase& shape) {
+  AttendedPrompt prompt(shape);
   prompt.run(rt);
   INFO("heads of " << shape.dim << ", query " << shape.query << ", key " << shape.key << ", from " << shape.first);
   CHECK(prompt.worst() < .02);
@@ -122,17 +132,17 @@ void check(Runtime& rt, const Case& shape) {
 TEST_CASE("prefill: attention of heads of any size, from any position on") {
   Runtime rt = start_attention();
   for (const int dim : {32, 64, 96, 128}) {
-    check(rt, {dim, 2, 1, 0, 70});
-    check(rt, {dim, 2, 2, 48, 37});
+    check_prompt(rt, {dim, 2, 1, 0, 70});
+    check_prompt(rt, {dim, 2, 2, 48, 37});
   }
-  check(rt, {64, 2, 1, 240, 40, 0, 0, 100});
+  check_prompt(rt, {64, 2, 1, 240, 40, 0, 0, 100});
 }
 
 TEST_CASE("prefill: attention where all scores are far below 0, or far above") {
   Runtime rt = start_attention();
   for (const float key : {-2.f, 2.f}) {
-    check(rt, {64, 2, 1, 0, 70, 4, key});
-    check(rt, {128, 2, 1, 112, 40, 2, key});
+    check_prompt(rt, {64, 2, 1, 0, 70, 4, key});
+    check_prompt(rt, {128, 2, 1, 112, 40, 2, key});
   }
 }
 

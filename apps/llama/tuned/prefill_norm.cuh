@@ -1,5 +1,5 @@
-// The norms of a prompt's rows, and of a step's of many texts. A row is a warp's, which has it in registers; where there are few
-// rows, each is a block's.
+// The norms of a prompt's rows, and of those of a step of many texts. A row is a warp's, which has it in registers; where there
+// are few rows, each is a block's.
 #pragma once
 
 #include <functional>
@@ -39,7 +39,8 @@ struct PrefillNorm {
   static constexpr int kHeld = 8;  // chunks of a row that a lane has in registers at once
   static constexpr int kApart = kLanes * kChunk, kStretch = kHeld * kApart;  // columns: from one to the next, and of all lanes'
 
-  /// A row a warp, up to kStretch columns at a time, whose loads are under way at once. Out of line: it has registers of its own.
+  /// A row a warp, up to kStretch columns at a time, whose loads are under way at once. Out of line: it has registers of its
+  /// own.
   template <class Block>
   FLYWHEEL_COLD void by_warps(Block block) const {
     const int live = rows.live(), mine = block.lane() * kChunk;
@@ -85,7 +86,8 @@ struct PrefillNorm {
     for (int k = 0; k < kHeld; ++k)
       if (first + k * kApart < columns) store_chunk(x + row + static_cast<std::size_t>(first + k * kApart), to[k]);
   }
-  /// To half of the chunks: more under way at once would take too many registers. `apart`: to the second part, 0 if there is none.
+  /// To half of the chunks: more under way at once would take too many registers. `apart`: to the second part, 0 if there is
+  /// none.
   FLYWHEEL_TASK void add_two_parts(float (&to)[kHeld][kChunk], const float* part, std::size_t apart, int first,
                                    int some) const {
     float more[2][kHeld / 2][kChunk] = {};

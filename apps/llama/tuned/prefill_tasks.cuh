@@ -1,5 +1,5 @@
-// The tasks between the matrix products that read a prompt, but for norms (prefill_norm.cuh), attention (prefill_attend.cuh) and
-// what makes queries, keys and values ready for it (prefill_turn.cuh). Their rows are neighbouring positions of one text.
+// The tasks between the matrix products that read a prompt, but for norms (prefill_norm.cuh), attention (prefill_attend.cuh)
+// and what makes queries, keys and values ready for it (prefill_turn.cuh). Their rows are neighbouring positions of one text.
 #pragma once
 
 #include <flywheel/gemm.cuh>
