@@ -216,11 +216,12 @@ __device__ __forceinline__ bool prefetch_product([[maybe_unused]] GpuBlock<List>
   // All workers wait for this warp. So both lines of the record are read at once, then the count of live rows, while the rest
   // of this works with them: each is a trip to L2, since what thread 0 acquires empties L1.
   const std::uint32_t columns = product.tile_columns;
-  const bool may = product.constant_b != 0, is_alone = product.parts_each == 1;
+  const bool is_constant = product.constant_b != 0, has_one_part = product.parts_each == 1;
   const std::uint32_t* const live_rows = product.live_rows;
   if (live_rows) ptx::prefetch_to_l1(live_rows);
   const StageMemory stages = stages_of(block, columns);
-  return may && is_alone && stages.count && prefetch_stages(product, stages, task, static_cast<std::uint32_t>(block.lane()));
+  return is_constant && has_one_part && stages.count &&
+         prefetch_stages(product, stages, task, static_cast<std::uint32_t>(block.lane()));
 #else
   return false;
 #endif

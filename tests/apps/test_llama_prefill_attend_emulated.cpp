@@ -91,7 +91,7 @@ struct AttendedPrompt {
   }
   std::size_t of_head(int head) const { return index(head * c.kv_heads / c.heads * room * c.dim); }
 
-  /// The largest error, in units of the largest value.
+  /// The largest error. Values are drawn from a normal distribution, so results are below 1, mostly.
   double worst() const {
     double most = 0;
     for (int row = 0; row < c.count; ++row)
