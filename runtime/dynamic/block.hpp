@@ -239,8 +239,11 @@ class BlockCore {
                        context.item.run,
                        priority,
                        static_cast<std::uint16_t>(List::template index_of<Task>())};
+    const bool takes_place = !(asked & kContinues);
+    // On a CPU worker make() may throw when tasks are spawned already, and the run waits for those, too.
+    if (P::kNearMemory && n && takes_place) self.ask(kHasSpawned);
     const std::uint32_t done = GroupSpawner<P, Self>(self, from)(n, make);
-    if (done && !(asked & kContinues) && self.leader()) self.ask(kHasSpawned);
+    if (done && takes_place && self.leader()) self.ask(kHasSpawned);
     return done;
   }
   FLYWHEEL_TASK bool may_spawn() {

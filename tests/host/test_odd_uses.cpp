@@ -2,6 +2,7 @@
 // set twice, calls in the wrong place, objects that were moved from.
 #include <flywheel/task.cuh>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -125,6 +126,17 @@ TEST_CASE("a task that cannot be made in spawn_n() fails the one that spawns, an
   }
   rt.submit(OddValue{0, 0}).get();
   for (const int cell : cells.read()) CHECK(cell >= 30);  // what was spawned before the exception runs, too
+}
+
+TEST_CASE("a run whose spawn_n() has thrown ends behind what was spawned before") {
+  Runtime rt = odd_runtime(1);  // which comes to the spawned ones after the one that spawns
+  for (std::uint32_t bad = 1; bad < 10; ++bad) {
+    const auto cells = rt.allocate<int>(10);
+    CHECK(rt.submit(OddMaker{cells.data(), bad}).status() == Status::task_threw);
+    std::vector<int> expected(10, 0);
+    std::fill_n(expected.begin(), bad, 1);
+    CHECK(cells.read() == expected);
+  }
 }
 
 TEST_CASE("of a parameter that is set twice the later value counts, known or not") {
