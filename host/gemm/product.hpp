@@ -25,6 +25,9 @@ struct Matrix {
     return {values, rows, columns, pitch};
   }
 };
+/// Clang before 17 has no such guide of its own for an aggregate.
+template <class T>
+Matrix(T*, std::uint32_t, std::uint32_t, std::uint32_t = 0) -> Matrix<T>;
 
 namespace detail {
 class Engine;

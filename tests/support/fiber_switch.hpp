@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "support/unwatched.hpp"
+
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/common_interface_defs.h>
 #endif
@@ -134,8 +136,23 @@ class FiberContext {
     at_ = thread.get();
     place_.start(top, bytes, entry);
   }
-  void switch_to(FiberContext& next) {
-    switch_to(next, [] {});
+  FLYWHEEL_UNWATCHED void switch_to(FiberContext& next) { switch_to(next, []() __attribute__((always_inline)){}); }
+  /// `last`: is done last before the switch.
+  template <class Last>
+  [[gnu::always_inline]] void switch_to(FiberContext& next, Last&& last) {
+    left_ = this;
+    if (!at_) at_ = WatchedThread::current();
+    void* const own = at_;
+    void* const to = next.at_;
+#ifdef __SANITIZE_ADDRESS__
+    __sanitizer_start_switch_fiber(&fake_stack_, next.bottom_, next.bytes_);
+#endif
+    place_.switch_to(
+        next.place_, [&]() __attribute__((always_inline)) {
+          last();
+          if (to != own) WatchedThread::become(to);
+        });
+    arrived(fake_stack_);
   }
   /// For good, by entry() itself. `last`: is done last of all that this one still does.
   template <class Last>
@@ -147,29 +164,13 @@ class FiberContext {
           WatchedThread::end_call();
         });
   }
-  static void arrived([[maybe_unused]] void* fake_stack = nullptr) {
+  FLYWHEEL_UNWATCHED_INLINE static void arrived([[maybe_unused]] void* fake_stack = nullptr) {
 #ifdef __SANITIZE_ADDRESS__
     __sanitizer_finish_switch_fiber(fake_stack, &left_->bottom_, &left_->bytes_);
 #endif
   }
 
  private:
-  template <class Last>
-  [[gnu::always_inline]] void switch_to(FiberContext& next, Last&& last) {
-    left_ = this;
-    if (!at_) at_ = WatchedThread::current();
-    void* const to = next.at_;
-#ifdef __SANITIZE_ADDRESS__
-    __sanitizer_start_switch_fiber(&fake_stack_, next.bottom_, next.bytes_);
-#endif
-    place_.switch_to(
-        next.place_, [&]() __attribute__((always_inline)) {
-          last();
-          WatchedThread::become(to);
-        });
-    arrived(fake_stack_);
-  }
-
   static inline thread_local FiberContext* left_ = nullptr;  // by the last switch
   StackPlace place_;
   WatchedThread* thread_ = nullptr;

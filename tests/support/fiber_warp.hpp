@@ -28,7 +28,7 @@ struct HalfPair {
 /// with floating point type". A tile's sums are in double and rounded once; tensor cores have errors of their own.
 template <class Pair>
 struct WarpTile {
-  using Row = double [[gnu::vector_size(64)]];  // so that it is fast hardly optimised, too
+  typedef double Row __attribute__((vector_size(64)));  // so that it is fast hardly optimised, too
   double a[16][16];
   Row b[16], c[16];
 

@@ -8,8 +8,12 @@ if(FLYWHEEL_SANITIZE)
   endif()
   set(flywheel_sanitize_flags -fsanitize=${FLYWHEEL_SANITIZE} -fno-omit-frame-pointer)
   if(FLYWHEEL_SANITIZE STREQUAL "thread")
-    # The fences that GCC warns about stand in moodycamel's queue; tests/support/tsan.supp says how they are handled.
-    list(APPEND flywheel_sanitize_flags -Wno-tsan)
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+      # The fences that GCC warns about stand in moodycamel's queue; tests/support/tsan.supp says how they are handled.
+      list(APPEND flywheel_sanitize_flags -Wno-tsan)
+    else()
+      list(APPEND flywheel_sanitize_flags -D__SANITIZE_THREAD__=1)  # as GCC defines it
+    endif()
   else()
     list(APPEND flywheel_sanitize_flags -fsanitize=undefined -fno-sanitize-recover=undefined)
   endif()

@@ -17,6 +17,7 @@ class EmulatedBlock {
  public:
   EmulatedBlock(std::uint32_t index, std::uint64_t seed, EmulatedGrid& grid, EmulatedStacks& stacks)
       : index_(index),
+        seed_(seed),
         grid_(grid),
         stacks_(stacks),
         turns_(mix(seed, index), grid.pace),
@@ -35,7 +36,7 @@ class EmulatedBlock {
     kernel_ = std::move(kernel);
     blockIdx.x = index_;
     current_ = this;
-    for (std::uint32_t t = 0; t < kEmulatedThreads; ++t) start(t);
+    for (std::uint32_t t = 0; t < kEmulatedThreads; ++t) start(t, seed_);
     release(&kernel_);
     go_on();
     acquire(&kernel_);
@@ -57,18 +58,18 @@ class EmulatedBlock {
 
   // ---- letting others run ----
 
-  void yield() {
+  FLYWHEEL_UNWATCHED void yield() {
     turns_.yield(thread_);
     go_on();
   }
   /// Before a look at memory: now and then others run first.
-  void look() {
+  FLYWHEEL_UNWATCHED void look() {
     if (polls_left_-- == 0) {
       polls_left_ = turns_.draw(24);
       yield();
     }
   }
-  void wake_all() {
+  FLYWHEEL_UNWATCHED void wake_all() {
     for (std::uint32_t t = 0; t < kEmulatedThreads; ++t)
       if (turns_.is_asleep(t)) fibers_[t].watch.free_looks = grid_.pace.free_looks;
     turns_.wake_all();
@@ -86,13 +87,13 @@ class EmulatedBlock {
         fail(barriers_.name(word) + " is invalidated while thread " + std::to_string(t) + " waits for it");
     barriers_.invalidate(word);
   }
-  void arrive(std::uint64_t& word) {
+  FLYWHEEL_UNWATCHED void arrive(std::uint64_t& word) {
     release(&word);
     barriers_.arrive(word, thread_);
     if (!turns_.draw(8)) yield();
   }
   /// A thread whose second test of a barrier fails sleeps until one of the barriers that it has tested has changed.
-  bool test(std::uint64_t& word, std::uint32_t parity) {
+  FLYWHEEL_UNWATCHED bool test(std::uint64_t& word, std::uint32_t parity) {
     EmulatedFiber& fiber = fibers_[thread_];
     fiber.test_began = barriers_.ended();
     const Mbarrier& barrier = barriers_.at(word);
@@ -103,12 +104,13 @@ class EmulatedBlock {
     return has_come(word, parity);
   }
   /// Does not wait for an answer to the test before it, and may tell what was so when that began.
-  bool poll(std::uint64_t& word, std::uint32_t parity) {
-    const std::uint64_t then = std::exchange(fibers_[thread_].test_began, EmulatedFiber::kNever);
+  FLYWHEEL_UNWATCHED bool poll(std::uint64_t& word, std::uint32_t parity) {
+    const std::uint64_t then = fibers_[thread_].test_began;
+    fibers_[thread_].test_began = EmulatedFiber::kNever;
     const Mbarrier& barrier = barriers_.at(word);
     return !(barrier.is_complete(parity) && barrier.ended > then) && poll_at_last(word, parity);
   }
-  bool poll_at_last(std::uint64_t& word, std::uint32_t parity) {
+  FLYWHEEL_UNWATCHED bool poll_at_last(std::uint64_t& word, std::uint32_t parity) {
     const bool complete = barriers_.at(word).is_complete(parity);
     Watch& watch = fibers_[thread_].watch;
     if (complete) {
@@ -128,7 +130,7 @@ class EmulatedBlock {
 
   // ---- copies ----
 
-  void expect_bytes(std::uint64_t& word, std::uint32_t bytes) {
+  FLYWHEEL_UNWATCHED void expect_bytes(std::uint64_t& word, std::uint32_t bytes) {
     release(&word);
     barriers_.arrive(word, thread_, bytes);
     if (!turns_.draw(8)) yield();
@@ -153,7 +155,7 @@ class EmulatedBlock {
 
   // ---- meetings of a warp, and of warps ----
 
-  void sync_warp() {
+  FLYWHEEL_UNWATCHED void sync_warp() {
     const void* const place = &meetings_.posts(warp());
     release(place);
     meet({"__syncwarp()"}, [](Meetings::Posts&) {});
@@ -181,7 +183,9 @@ class EmulatedBlock {
     exchange({name}, {a, b, sums, 0}, [](Meetings::Posts& posts) { multiply_add_lanes<Pair>(posts); });
   }
   /// PTX's bar.sync and bar.red.popc, which are aligned: whole warps.
-  void named_barrier(std::uint32_t id, std::uint32_t threads) { meet_named(Meetings::named(id), id, threads); }
+  FLYWHEEL_UNWATCHED void named_barrier(std::uint32_t id, std::uint32_t threads) {
+    meet_named(Meetings::named(id), id, threads);
+  }
   std::uint32_t named_barrier_count(std::uint32_t id, std::uint32_t threads, bool vote) {
     meetings_.vote(id, vote);
     meet_named(Meetings::named(id, true), id, threads);
@@ -210,11 +214,13 @@ class EmulatedBlock {
     release(&fibers_[thread_]);
   }
 
-  std::uint32_t warp() const { return thread_ / 32; }
-  std::uint32_t lane() const { return thread_ % 32; }
-  std::uint32_t bit() const { return 1u << lane(); }
-  void start(std::uint32_t thread) {
-    stacks_.start(thread, fibers_[thread].context, &EmulatedBlock::enter);
+  FLYWHEEL_UNWATCHED_INLINE std::uint32_t warp() const { return thread_ / 32; }
+  FLYWHEEL_UNWATCHED_INLINE std::uint32_t lane() const { return thread_ % 32; }
+  FLYWHEEL_UNWATCHED_INLINE std::uint32_t bit() const { return 1u << lane(); }
+  void start(std::uint32_t thread, std::uint64_t seed) {
+    const std::uint32_t apart = grid_.lanes_apart, warp = thread / 32;
+    const auto place = static_cast<std::uint32_t>(apart < 32 ? mix(seed, thread) % apart : thread % 32);
+    stacks_.start(thread, warp * apart + place, fibers_[thread].context, &EmulatedBlock::enter);
     turns_.let_go(thread / 32, 1u << thread % 32);
   }
   static void enter() {
@@ -250,19 +256,21 @@ class EmulatedBlock {
         context(thread_), []() __attribute__((always_inline)) { Unwatched::end(); });
   }
 
-  void wake(const WarpMasks& who) {
+  FLYWHEEL_UNWATCHED void wake(const WarpMasks& who) {
     progress_ = true;
     turns_.wake(who);
   }
-  bool has_come(const std::uint64_t& word, std::uint32_t parity) {
+  FLYWHEEL_UNWATCHED bool has_come(const std::uint64_t& word, std::uint32_t parity) {
     const bool complete = barriers_.at(word).is_complete(parity);
     if (complete) acquire(&word);
     return complete;
   }
   /// By a test, which then wakes for its own barrier only. Mostly the same for all lanes of a warp.
-  bool warp_is_suspended() const { return !checked_out_of_turn_ && mix(barriers_.ended() / 32, warp()) % 4 == 0; }
-  void let_warp_go() { turns_.let_go(warp(), meetings_.present(warp())); }
-  void sleep(std::uint64_t& word) {
+  FLYWHEEL_UNWATCHED bool warp_is_suspended() const {
+    return !checked_out_of_turn_ && mix(barriers_.ended() / 32, warp()) % 4 == 0;
+  }
+  FLYWHEEL_UNWATCHED void let_warp_go() { turns_.let_go(warp(), meetings_.present(warp())); }
+  FLYWHEEL_UNWATCHED void sleep(std::uint64_t& word) {
     EmulatedFiber& fiber = fibers_[thread_];
     bool changed = false;
     for (std::uint32_t i = 0; i < fiber.watch.count; ++i) {
@@ -276,21 +284,21 @@ class EmulatedBlock {
     turns_.sleep(thread_);
     wait("an mbarrier");
   }
-  void wait(const char* at) {
+  FLYWHEEL_UNWATCHED void wait(const char* at) {
     fibers_[thread_].at = at;
     go_on();
     fibers_[thread_].at = "a look at memory";
   }
 
   template <class Complete>
-  void meet(const Collective& what, Complete&& complete) {
+  FLYWHEEL_UNWATCHED void meet(const Collective& what, Complete&& complete) {
     if (meetings_.arrive(warp(), lane(), what)) {
       complete(meetings_.posts(warp()));
       let_warp_go();
     }
     wait(what.name);
   }
-  void meet_named(const Collective& what, std::uint32_t id, std::uint32_t threads) {
+  FLYWHEEL_UNWATCHED void meet_named(const Collective& what, std::uint32_t id, std::uint32_t threads) {
     meetings_.check_whole(warp(), "a named barrier");
     release(meetings_.place(id));
     if (meetings_.arrive(warp(), lane(), what))
@@ -303,7 +311,7 @@ class EmulatedBlock {
     acquire(meetings_.place(id));
   }
   template <class Complete>
-  void exchange(const Collective& what, const Meetings::Post& post, Complete&& complete) {
+  FLYWHEEL_UNWATCHED void exchange(const Collective& what, const Meetings::Post& post, Complete&& complete) {
     meetings_.check_whole(warp(), what.name);
     meetings_.posts(warp())[lane()] = post;
     meet(what, complete);
@@ -311,15 +319,20 @@ class EmulatedBlock {
 
   // ---- who runs ----
 
-  void go_on() {
+  FLYWHEEL_UNWATCHED void go_on() {
     const std::uint32_t from = thread_;
     thread_ = next();
     threadIdx.x = thread_;
-    if (thread_ != from) context(from).switch_to(context(thread_));
+    if (thread_ == from) return;
+    context(from).switch_to(
+        context(thread_), []() __attribute__((always_inline)) { Unwatched::end(); });
+    Unwatched::begin();
   }
-  FiberContext& context(std::uint32_t thread) { return thread == kCaller ? caller_ : fibers_[thread].context; }
+  FLYWHEEL_UNWATCHED_INLINE FiberContext& context(std::uint32_t thread) {
+    return thread == kCaller ? caller_ : fibers_[thread].context;
+  }
 
-  std::uint32_t next() {
+  FLYWHEEL_UNWATCHED std::uint32_t next() {
     for (;;) {
       if (copies_.any() && !turns_.draw(landing_)) copies_.land_some();
       const std::uint32_t thread = turns_.next();
@@ -376,11 +389,12 @@ class EmulatedBlock {
   static inline thread_local EmulatedBlock* current_ = nullptr;
 
   const std::uint32_t index_;
+  const std::uint64_t seed_;
   EmulatedGrid& grid_;
   EmulatedStacks& stacks_;
   WatchedCopies watched_;
   std::function<void()> kernel_;
-  std::array<EmulatedFiber, kEmulatedThreads> fibers_;
+  EmulatedFiber fibers_[kEmulatedThreads];
   Turns turns_;
   Mbarriers barriers_;
   AsyncCopies copies_;

@@ -30,12 +30,13 @@ class EmulatedStacks {
   EmulatedStacks(const EmulatedStacks&) = delete;
   EmulatedStacks& operator=(const EmulatedStacks&) = delete;
 
-  void start(std::uint32_t thread, FiberContext& context, void (*entry)()) {
+  /// `watched`: which of ThreadSanitizer's threads it is.
+  void start(std::uint32_t thread, std::uint32_t watched, FiberContext& context, void (*entry)()) {
     unsigned char* const stack = stack_of(thread);
     std::memcpy(stack, &kCanary, sizeof(kCanary));
     // Stacks that begin a power of two apart would share a few sets of the caches.
     const std::size_t bytes = kBytes - thread % 16 * 128;
-    context.start(stack + bytes, bytes, entry, parts_->watched[thread]);
+    context.start(stack + bytes, bytes, entry, parts_->watched[watched]);
   }
   bool is_whole(std::uint32_t thread) const { return !std::memcmp(stack_of(thread), &kCanary, sizeof(kCanary)); }
   /// Some fibers have not ended: AddressSanitizer still knows the frames left on their stacks.
@@ -81,16 +82,17 @@ struct EmulatedFiber {
       std::uint64_t* word;
       std::uint32_t phase;
     };
-    std::array<Look, 4> looks;
+    static constexpr std::uint32_t kMost = 4;
+    Look looks[kMost];
     std::uint32_t count = 0;
     std::uint32_t free_looks = 0;  // before it sleeps again: time limits count looks
 
-    void clear() { count = free_looks = 0; }
+    FLYWHEEL_UNWATCHED_INLINE void clear() { count = free_looks = 0; }
     /// False if it is there already.
-    bool add(std::uint64_t& word, std::uint32_t phase) {
+    FLYWHEEL_UNWATCHED bool add(std::uint64_t& word, std::uint32_t phase) {
       for (std::uint32_t i = 0; i < count; ++i)
         if (looks[i].word == &word) return false;
-      if (count == looks.size()) return false;
+      if (count == kMost) return false;
       looks[count++] = {&word, phase};
       return true;
     }

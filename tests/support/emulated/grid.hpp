@@ -1,12 +1,15 @@
 // What the blocks of one launch on an emulated GPU share, and what tells their threads apart.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <cstdlib>
 #include <mutex>
 #include <string>
 
 #include "runtime/base/platform.hpp"
+#include "support/emulated/races.hpp"
 #include "support/emulated/turns.hpp"
 #include "support/internals.hpp"
 
@@ -37,8 +40,14 @@ class EmulatedGrid {
   std::uint64_t seed = 0;          // that repeats it, as far as blocks do not wait for one another
   std::uint64_t* abort = nullptr;  // the runtime's
   EmulatedPace pace;
+  std::uint32_t lanes_apart = wanted_lanes_apart();
 
  private:
+  static std::uint32_t wanted_lanes_apart() {
+    const char* const wanted = std::getenv("FLYWHEEL_LANES_APART");
+    return wanted ? std::clamp<std::uint32_t>(static_cast<std::uint32_t>(std::atoi(wanted)), 1, 32) : kLanesApart;
+  }
+
   std::atomic<bool> broken_ = false;
   mutable std::mutex mutex_;
   std::string why_;

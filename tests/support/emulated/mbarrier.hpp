@@ -2,17 +2,25 @@
 // be undefined on a GPU, or can only be a mistake in this kernel, is an error with a name.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
-#include <vector>
+
+#include "support/unwatched.hpp"
 
 namespace flywheel::testing {
 
 inline constexpr std::uint32_t kEmulatedWarps = 12;
 inline constexpr std::uint32_t kEmulatedThreads = kEmulatedWarps * 32;
-using WarpMasks = std::array<std::uint32_t, kEmulatedWarps>;
+
+/// A bit for each thread.
+struct WarpMasks {
+  std::uint32_t of_warp[kEmulatedWarps];
+
+  FLYWHEEL_UNWATCHED_INLINE std::uint32_t& operator[](std::uint32_t warp) { return of_warp[warp]; }
+  FLYWHEEL_UNWATCHED_INLINE std::uint32_t operator[](std::uint32_t warp) const { return of_warp[warp]; }
+};
 
 struct Mbarrier {
   std::uint32_t expected = 0;  // arrivals in each phase
@@ -24,7 +32,7 @@ struct Mbarrier {
   std::uint64_t ended = 0;     // the last phase, as so many-th of all barriers'
   bool valid = false;
 
-  bool is_complete(std::uint32_t parity) const { return (phase & 1) != parity; }
+  FLYWHEEL_UNWATCHED_INLINE bool is_complete(std::uint32_t parity) const { return (phase & 1) != parity; }
 };
 
 /// All of a block. The word in shared memory tells which.
@@ -42,15 +50,15 @@ class Mbarriers {
   std::function<std::string(const void*)> name_of;
 
   void init(std::uint64_t& word, std::uint32_t arrivals) {
-    if (is_marked(word) && all_[word & kIndex].valid) fail("is initialised again without being invalidated", word);
+    if (is_marked(word) && barriers_[word & kIndex].valid) fail("is initialised again without being invalidated", word);
     if (!arrivals || arrivals >= 1u << 20) fail("is initialised for " + std::to_string(arrivals) + " arrivals", word);
     if (reinterpret_cast<std::uintptr_t>(&word) % 8) fail("is not aligned to 8 bytes", word);
     if (!is_marked(word)) {
-      word = mark_ | all_.size();
-      all_.emplace_back();
+      if (count_ == kMost) fail("is one more than the " + std::to_string(kMost) + " that a block may have", word);
+      word = mark_ | count_++;
     }
-    all_[word & kIndex] = {};
-    Mbarrier& barrier = all_[word & kIndex];
+    barriers_[word & kIndex] = {};
+    Mbarrier& barrier = barriers_[word & kIndex];
     barrier.expected = barrier.pending = arrivals;
     barrier.valid = true;
   }
@@ -61,15 +69,15 @@ class Mbarriers {
     barrier.valid = false;
   }
 
-  Mbarrier& at(const std::uint64_t& word) {
+  FLYWHEEL_UNWATCHED Mbarrier& at(const std::uint64_t& word) {
     if (!is_marked(word)) fail("is used before it was initialised", word);
-    Mbarrier& barrier = all_[word & kIndex];
+    Mbarrier& barrier = barriers_[word & kIndex];
     if (!barrier.valid) fail("is used after it was invalidated", word);
     return barrier;
   }
 
   /// By `thread`, who first expects so many bytes more. One that comes twice in a phase has lost count of the phases.
-  void arrive(const std::uint64_t& word, std::uint32_t thread, std::uint32_t bytes = 0) {
+  FLYWHEEL_UNWATCHED void arrive(const std::uint64_t& word, std::uint32_t thread, std::uint32_t bytes = 0) {
     Mbarrier& barrier = at(word);
     if (!barrier.pending) fail("has more arrivals than the " + std::to_string(barrier.expected) + " it expects", word);
     if (barrier.arrived[thread / 32] >> thread % 32 & 1)
@@ -88,7 +96,7 @@ class Mbarriers {
   }
 
   /// Phases of all barriers.
-  std::uint64_t ended() const { return ended_count_; }
+  FLYWHEEL_UNWATCHED_INLINE std::uint64_t ended() const { return ended_count_; }
 
   std::string name(const std::uint64_t& word) const {
     return "mbarrier " + (name_of ? name_of(&word) : std::to_string(reinterpret_cast<std::uintptr_t>(&word)));
@@ -97,10 +105,14 @@ class Mbarriers {
  private:
   static constexpr std::uint64_t kIndex = 0xffffffffu;
 
-  bool is_marked(const std::uint64_t& word) const { return (word & ~kIndex) == mark_ && (word & kIndex) < all_.size(); }
+  static constexpr std::uint32_t kMost = 1024;
+
+  FLYWHEEL_UNWATCHED_INLINE bool is_marked(const std::uint64_t& word) const {
+    return (word & ~kIndex) == mark_ && (word & kIndex) < count_;
+  }
   void fail(const std::string& what, const std::uint64_t& word) const { fail_(name(word) + " " + what); }
 
-  void end_phase(Mbarrier& barrier) {
+  FLYWHEEL_UNWATCHED_INLINE void end_phase(Mbarrier& barrier) {
     if (barrier.pending || barrier.bytes) return;
     ++barrier.phase;
     barrier.ended = ++ended_count_;
@@ -113,7 +125,9 @@ class Mbarriers {
   const std::uint64_t mark_;
   Fail fail_;
   PhaseEnded ended_;
-  std::vector<Mbarrier> all_;
+  const std::unique_ptr<Mbarrier[]> all_ = std::make_unique<Mbarrier[]>(kMost);
+  Mbarrier* const barriers_ = all_.get();
+  std::uint32_t count_ = 0;
   std::uint64_t ended_count_ = 0;
 };
 

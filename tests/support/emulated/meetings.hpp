@@ -13,12 +13,12 @@ class Meetings {
 
   explicit Meetings(Mbarriers::Fail fail) : fail_(std::move(fail)) {}
 
-  Posts& posts(std::uint32_t warp) { return warps_[warp].posts; }
+  FLYWHEEL_UNWATCHED_INLINE Posts& posts(std::uint32_t warp) { return warps_[warp].posts; }
 
   /// True for the last of the lanes that are still there.
-  bool arrive(std::uint32_t warp, std::uint32_t lane, const Collective& what) {
+  FLYWHEEL_UNWATCHED bool arrive(std::uint32_t warp, std::uint32_t lane, const Collective& what) {
     Warp& here = warps_[warp];
-    if (here.arrived && !(here.what == what))
+    if (here.arrived && is_other(here.what, what))
       fail_("lanes of a warp meet at different places: " + lanes_text(here.arrived) + " at " + here.what.text() + ", " +
             lanes_text(1u << lane) + " at " + what.text());
     here.what = what;
@@ -26,7 +26,7 @@ class Meetings {
     return complete(here);
   }
   /// What needs all 32 lanes.
-  void check_whole(std::uint32_t warp, const char* what) const {
+  FLYWHEEL_UNWATCHED void check_whole(std::uint32_t warp, const char* what) const {
     if (warps_[warp].left) fail_(std::string(what) + " by a warp of which " + lanes_text(warps_[warp].left) + " have ended");
   }
   /// A lane ends. True if those who wait at __syncwarp() waited only for it.
@@ -38,9 +38,9 @@ class Meetings {
     return here.arrived && complete(here);
   }
   /// Lanes that have not ended.
-  std::uint32_t present(std::uint32_t warp) const { return ~warps_[warp].left; }
+  FLYWHEEL_UNWATCHED_INLINE std::uint32_t present(std::uint32_t warp) const { return ~warps_[warp].left; }
   bool all_left() const {
-    return std::all_of(warps_.begin(), warps_.end(), [](const Warp& warp) { return !~warp.left; });
+    return std::all_of(std::begin(warps_), std::end(warps_), [](const Warp& warp) { return !~warp.left; });
   }
 
   /// A named barrier, or a vote there.
@@ -54,23 +54,26 @@ class Meetings {
   /// Of a named barrier: what tells it from those of other blocks.
   const void* place(std::uint32_t id) const { return &named_[id % 16]; }
   /// By a whole warp. The warps that meet, once all have come; else 0.
-  std::uint32_t arrive_named(std::uint32_t warp, std::uint32_t id, std::uint32_t threads, const Collective& what) {
-    const std::string name = named(id).name;
+  FLYWHEEL_UNWATCHED std::uint32_t arrive_named(std::uint32_t warp, std::uint32_t id, std::uint32_t threads,
+                                                const Collective& what) {
     if (id > 15 || threads % 32 || !threads)
       fail_("named barrier " + std::to_string(id) + " of " + std::to_string(threads) + " threads");
     Named& here = named_[id];
     if (here.warps && here.threads != threads)
-      fail_(name + " of " + std::to_string(threads) + " threads, while others wait there for " + std::to_string(here.threads));
-    if (here.warps && !(here.what == what)) fail_("at " + name + " some vote and some do not");
+      fail_(std::string(what.name) + " of " + std::to_string(threads) + " threads, while others wait there for " +
+            std::to_string(here.threads));
+    if (here.warps && is_other(here.what, what)) fail_("at " + std::string(what.name) + " some vote and some do not");
     here.threads = threads;
     here.what = what;
     here.warps |= 1u << warp;
-    if (static_cast<std::uint32_t>(std::popcount(here.warps)) * 32 < threads) return 0;
+    if (static_cast<std::uint32_t>(__builtin_popcount(here.warps)) * 32 < threads) return 0;
     if (here.group && here.group != here.warps)
-      fail_("two groups at " + name + ": warps with " + lanes_text(here.group) + " as bits, now " + lanes_text(here.warps));
+      fail_("two groups at " + std::string(what.name) + ": warps with " + lanes_text(here.group) + " as bits, now " +
+            lanes_text(here.warps));
     here.group = here.warps;
-    here.counted = std::exchange(here.votes, 0);
-    return std::exchange(here.warps, 0);
+    here.counted = here.votes;
+    here.votes = here.warps = 0;
+    return here.group;
   }
   /// A thread votes before it arrives. What was counted stays until all have come again, so until all have read it.
   void vote(std::uint32_t id, bool vote) { named_[id % 16].votes += vote; }
@@ -92,15 +95,19 @@ class Meetings {
     Collective what{};
   };
 
-  static bool complete(Warp& here) {
+  /// Mostly they have one name, at one address.
+  FLYWHEEL_UNWATCHED_INLINE static bool is_other(const Collective& a, const Collective& b) {
+    return (a.name != b.name || a.bytes != b.bytes) && !(a == b);
+  }
+  FLYWHEEL_UNWATCHED_INLINE static bool complete(Warp& here) {
     if (~(here.arrived | here.left)) return false;
     here.arrived = 0;
     return true;
   }
 
   Mbarriers::Fail fail_;
-  std::array<Warp, kEmulatedWarps> warps_{};
-  std::array<Named, 16> named_{};
+  Warp warps_[kEmulatedWarps] = {};
+  Named named_[16] = {};
 };
 
 /// One mma by all lanes.

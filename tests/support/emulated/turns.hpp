@@ -1,11 +1,9 @@
 // Whose turn it is among the threads of an emulated block.
 #pragma once
 
-#include <bit>
 #include <chrono>
 #include <cstdint>
 #include <thread>
-#include <utility>
 
 #include "support/atomics.hpp"
 #include "support/emulated/mbarrier.hpp"
@@ -28,40 +26,44 @@ class Turns {
   Turns(std::uint64_t seed, const EmulatedPace& pace) : seed_(seed), pace_(pace) { choose_pace(); }
 
   /// A number below that.
-  std::uint32_t draw(std::uint32_t below) { return static_cast<std::uint32_t>((random() >> 32) * below >> 32); }
+  FLYWHEEL_UNWATCHED_INLINE std::uint32_t draw(std::uint32_t below) {
+    return static_cast<std::uint32_t>((random() >> 32) * below >> 32);
+  }
 
-  void let_go(std::uint32_t warp, std::uint32_t lanes = ~0u) { ready_[warp] |= lanes; }
-  void yield(std::uint32_t thread) { later_[thread / 32] |= 1u << thread % 32; }
-  void sleep(std::uint32_t thread) { asleep_[thread / 32] |= 1u << thread % 32; }
-  bool is_asleep(std::uint32_t thread) const { return asleep_[thread / 32] >> thread % 32 & 1; }
-  bool any_asleep() const { return any(asleep_); }
+  FLYWHEEL_UNWATCHED_INLINE void let_go(std::uint32_t warp, std::uint32_t lanes = ~0u) { ready_[warp] |= lanes; }
+  FLYWHEEL_UNWATCHED_INLINE void yield(std::uint32_t thread) { later_[thread / 32] |= 1u << thread % 32; }
+  FLYWHEEL_UNWATCHED_INLINE void sleep(std::uint32_t thread) { asleep_[thread / 32] |= 1u << thread % 32; }
+  FLYWHEEL_UNWATCHED_INLINE bool is_asleep(std::uint32_t thread) const { return asleep_[thread / 32] >> thread % 32 & 1; }
+  FLYWHEEL_UNWATCHED bool any_asleep() const { return any(asleep_); }
 
-  void wake(const WarpMasks& who) {
+  FLYWHEEL_UNWATCHED void wake(const WarpMasks& who) {
     for (std::uint32_t w = 0; w < kEmulatedWarps; ++w) {
       ready_[w] |= asleep_[w] & who[w];
       asleep_[w] &= ~who[w];
     }
   }
-  void wake_all() {
-    for (std::uint32_t w = 0; w < kEmulatedWarps; ++w) ready_[w] |= std::exchange(asleep_[w], 0);
+  FLYWHEEL_UNWATCHED void wake_all() {
+    for (std::uint32_t w = 0; w < kEmulatedWarps; ++w) ready_[w] |= asleep_[w];
+    asleep_ = {};
   }
 
   /// One of those that are ready, or kNobody.
-  std::uint32_t next() {
+  FLYWHEEL_UNWATCHED std::uint32_t next() {
     const std::uint64_t dice = random();
     if (dice % 8192 == 0) choose_pace();
     if (!ready_[warp_] || dice / 8192 % most_wait_ == 0) choose_warp(dice >> 32);
     std::uint32_t& ready = ready_[warp_];
     if (!ready) return kNobody;
     const int turn = static_cast<int>(dice >> 40) % 32;
-    const auto lane = static_cast<std::uint32_t>(std::countr_zero(std::rotr(ready, turn)) + turn) % 32;
+    const auto lane = static_cast<std::uint32_t>(__builtin_ctz(ready >> turn | ready << (32 - turn) % 32) + turn) % 32;
     ready &= ~(1u << lane);
     return warp_ * 32 + lane;
   }
 
   /// Nobody was ready: those who yielded are. False if there are none.
-  bool begin_round() {
-    for (std::uint32_t w = 0; w < kEmulatedWarps; ++w) ready_[w] |= std::exchange(later_[w], 0);
+  FLYWHEEL_UNWATCHED bool begin_round() {
+    for (std::uint32_t w = 0; w < kEmulatedWarps; ++w) ready_[w] |= later_[w];
+    later_ = {};
     ++rounds_;
     return any(ready_);
   }
@@ -72,23 +74,25 @@ class Turns {
     else if (idle_ > 8) std::this_thread::yield();
   }
   /// Now and then sleepers are to look at their time limits.
-  bool is_time_to_check() const { return rounds_ % (idle_ > pace_.idle_rounds ? pace_.look_rounds : 256) == 0; }
+  FLYWHEEL_UNWATCHED bool is_time_to_check() const {
+    return rounds_ % (idle_ > pace_.idle_rounds ? pace_.look_rounds : 256) == 0;
+  }
 
  private:
-  std::uint64_t random() { return mix(seed_, drawn_++); }
-  static bool any(const WarpMasks& masks) {
+  FLYWHEEL_UNWATCHED_INLINE std::uint64_t random() { return mix(seed_, drawn_++); }
+  FLYWHEEL_UNWATCHED_INLINE static bool any(const WarpMasks& masks) {
     std::uint32_t lanes = 0;
-    for (const std::uint32_t mask : masks) lanes |= mask;
+    for (std::uint32_t w = 0; w < kEmulatedWarps; ++w) lanes |= masks[w];
     return lanes != 0;
   }
 
   /// For a while: how long one warp keeps its turn, and whether one of them is slow.
-  void choose_pace() {
+  FLYWHEEL_UNWATCHED void choose_pace() {
     most_wait_ = std::uint64_t{1} << 3 * draw(5);
     slow_ = draw(2 * kEmulatedWarps);
   }
   /// The slow warp only when no other can go on.
-  void choose_warp(std::uint64_t dice) {
+  FLYWHEEL_UNWATCHED void choose_warp(std::uint64_t dice) {
     for (std::uint32_t i = 0; i < kEmulatedWarps; ++i) {
       const auto warp = static_cast<std::uint32_t>((dice + i) % kEmulatedWarps);
       if (!ready_[warp]) continue;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <initializer_list>
 
 #include "simulate/blocks.hpp"
@@ -11,6 +12,7 @@ namespace flywheel::testing {
 
 /// A run's memory is all given back, or lost.
 inline constexpr bool kKeepsStacks = false;
+inline constexpr std::uint32_t kLanesApart = 32;
 
 /// A range of shared memory.
 struct SharedRange {
@@ -45,9 +47,10 @@ class WatchedMemcpy {
 /// While one lives, the calling thread's accesses are the emulator's own.
 class Unwatched {
  public:
-  Unwatched() { simulate::ignore(1); }
+  Unwatched() { begin(); }
   ~Unwatched() { end(); }
   static void end() { simulate::ignore(-1); }
+  static void begin() { simulate::ignore(1); }
   Unwatched(const Unwatched&) = delete;
   Unwatched& operator=(const Unwatched&) = delete;
 };
