@@ -217,10 +217,15 @@ class EmulatedBlock {
   FLYWHEEL_UNWATCHED_INLINE std::uint32_t warp() const { return thread_ / 32; }
   FLYWHEEL_UNWATCHED_INLINE std::uint32_t lane() const { return thread_ % 32; }
   FLYWHEEL_UNWATCHED_INLINE std::uint32_t bit() const { return 1u << lane(); }
+  /// See kLanesApart.
+  std::uint32_t watched_place(std::uint32_t thread, std::uint64_t seed) const {
+    const std::uint32_t apart = grid_.lanes_apart, lane = thread % 32;
+    if (apart >= 31) return thread;
+    const auto drawn = static_cast<std::uint32_t>(mix(seed, thread) % apart);
+    return thread / 32 * (apart + 1) + (lane ? 1 + drawn : 0);
+  }
   void start(std::uint32_t thread, std::uint64_t seed) {
-    const std::uint32_t apart = grid_.lanes_apart, warp = thread / 32;
-    const auto place = static_cast<std::uint32_t>(apart < 32 ? mix(seed, thread) % apart : thread % 32);
-    stacks_.start(thread, warp * apart + place, fibers_[thread].context, &EmulatedBlock::enter);
+    stacks_.start(thread, watched_place(thread, seed), fibers_[thread].context, &EmulatedBlock::enter);
     turns_.let_go(thread / 32, 1u << thread % 32);
   }
   static void enter() {

@@ -26,10 +26,10 @@ namespace flywheel::testing {
 /// Whether what a block's threads ran on is kept for another block. A simulator wants all memory back.
 inline constexpr bool kKeepsStacks = true;
 
-/// How many threads of ThreadSanitizer the lanes of a warp share. What orders threads costs it time for each thread that there
-/// is, and with one a lane that was most of a test's. Which lanes share one is drawn for each launch: what two lanes do without
-/// order is seen in three launches of four. A report tells the right place, but mixes the calls that led there;
-/// FLYWHEEL_LANES_APART=32 gives each lane its own.
+/// How many threads of ThreadSanitizer the lanes of a warp share but for the first, which does what one does for all, and has
+/// its own. What orders threads costs ThreadSanitizer time for each thread that there is, and with one a lane that was most of
+/// a test's. Which lanes share one is drawn for each launch: what two of them do without order is seen in three launches of
+/// four. A report tells the right place, but mixes the calls that led there; FLYWHEEL_LANES_APART=32 gives each lane its own.
 inline constexpr std::uint32_t kLanesApart = 4;
 
 /// A range of shared memory.
