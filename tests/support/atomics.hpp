@@ -20,7 +20,7 @@ FLYWHEEL_TASK void put_in(T& word, T value) {
   AtomicRef<T, Scope::device>(word).store(value, Order::relaxed);
 }
 
-/// A hash of two numbers, the finaliser of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): order matters.
+/// A hash of two numbers, SplitMix64's finaliser (Steele, Lea, Flood, OOPSLA 2014): order matters. Inline: see unwatched.hpp.
 FLYWHEEL_TASK __attribute__((always_inline)) constexpr std::uint64_t mix(std::uint64_t a, std::uint64_t b) {
   std::uint64_t x = a * 0x9e3779b97f4a7c15ull + b + 0x632be59bd9b4e019ull;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
