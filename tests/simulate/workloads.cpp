@@ -43,6 +43,8 @@ void run_shape(Random& random, Shape shape) {
       return run_new_work(random);
     case Shape::followers:
       return run_followers(random);
+    case Shape::takers:
+      return run_takers(random);
     case Shape::runtimes:
       return run_runtimes(random);
     default:

@@ -28,11 +28,12 @@ enum class Shape {
   new_work,
   followers,
   control,
+  takers,
   any
 };
 inline constexpr const char* kShapeNames[] = {"graphs", "compiled",   "phases",   "streams",   "cancels", "threads", "parks",
                                               "roots",  "priorities", "backlog",  "gangs",     "spawns",  "mixed",   "runtimes",
-                                              "limits", "wires",      "new-work", "followers", "control", "any"};
+                                              "limits", "wires",      "new-work", "followers", "control", "takers",  "any"};
 
 /// Runs the program that the seed says; what is wrong goes to finding(). Called on a fiber.
 void run_workload(std::uint64_t seed, Shape shape);

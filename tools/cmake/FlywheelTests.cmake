@@ -145,7 +145,7 @@ function(flywheel_add_test room source)
     set(timeout ${FLYWHEEL_TEST_TIMEOUT_${name}})
   endif()
   set_tests_properties(${name} PROPERTIES TIMEOUT ${timeout} SKIP_RETURN_CODE 77 LABELS "${room}"
-                       ENVIRONMENT "${flywheel_test_environment}")
+                       ENVIRONMENT "${flywheel_test_environment};FLYWHEEL_TEST_SECONDS=${timeout}")
   if(name IN_LIST FLYWHEEL_LONG_TESTS)
     set_property(TEST ${name} PROPERTY COST 60)
   endif()

@@ -109,8 +109,8 @@ Options options_of(Random& random, std::uint32_t most_tasks) {
 }
 
 Runtime start_runtime(const Options& options) {
-  return start<Node, Cell, Leaf, Source, Nop, Job, Lone, Meeting, SpawnTree, Harvest, testing::Step, testing::StepJoin,
-               testing::StepSprout>(options);
+  return start<Node, Taker, Alone, Cell, Leaf, Source, Nop, Job, Lone, Meeting, SpawnTree, Harvest, testing::Step,
+               testing::StepJoin, testing::StepSprout>(options);
 }
 
 Bench::Bench(const Options& chosen, std::uint32_t tasks)

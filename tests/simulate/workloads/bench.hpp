@@ -82,6 +82,7 @@ void run_control(Random& random);
 void run_mixed(Random& random);
 void run_new_work(Random& random);
 void run_followers(Random& random);
+void run_takers(Random& random);
 void run_runtimes(Random& random);
 
 }  // namespace flywheel::simulate

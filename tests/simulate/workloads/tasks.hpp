@@ -43,6 +43,28 @@ struct Node {
   }
 };
 
+/// A node that takes the result of one of those before it. On a number of its own the result shows what was taken.
+struct Taker {
+  Node node;
+  Param<std::uint64_t> taken;
+
+  FLYWHEEL_TASK static std::uint64_t result_of(std::uint64_t taken, std::uint32_t index) { return taken * 31 + index + 1; }
+  template <class Block>
+  FLYWHEEL_TASK std::uint64_t operator()(Block& block) const {
+    node(block);
+    return result_of(block.param(taken), node.index);
+  }
+};
+/// The same without a graph: it takes nothing.
+struct Alone {
+  Node node;
+  template <class Block>
+  FLYWHEEL_TASK std::uint64_t operator()(Block& block) const {
+    node(block);
+    return Taker::result_of(0, node.index);
+  }
+};
+
 /// All of a phase see what those of the phase before wrote.
 struct Cell {
   Words words;
