@@ -22,7 +22,7 @@ enum class WaitReason : std::uint32_t {
   workers_to_leave,  // compiled: the leader waits until the other workers have left the run
   page,              // compiled: a role of a worker waits for a page of operands
   role,              // compiled: a role of a worker waits for another role of the same worker
-  end_of_run,        // the inbox poller waits for a worker to end the list of a run's followers
+  end_of_run,        // the inbox poller, or a worker, waits for a worker to end the list of a run's followers
 };
 
 /// The reason as it appears in reports: "waited ... for <text>".

@@ -150,7 +150,8 @@ class Chain {
     std::uint64_t lists[kMostTogether] = {};
     for_constants<kMostTogether>([&](auto i) {
       const EndedRun& run = work_.chain[i];
-      if (i < count_) lists[i] = close_followers<P>(dev_, run.slot, static_cast<std::uint32_t>(run.word >> 32), false).list;
+      const auto generation = static_cast<std::uint32_t>(run.word >> 32);
+      if (i < count_) lists[i] = close_followers<P>(dev_, run.slot, generation, false, run.list).list;
     });
     for_constants<kMostTogether>([&](auto i) {
       const EndedRun& run = work_.chain[i];
@@ -163,7 +164,9 @@ class Chain {
   }
   /// Ends the run and lets its followers in. Returns the root of one that this worker keeps.
   FLYWHEEL_TASK std::uint64_t end() {
-    const Followers followers = end_run<P>(dev_, ahead_.item.run, ahead_.done, [this] { note_end(); });
+    const auto list = [this] { return list_; };  // expect() has read it
+    const Followers followers = end_run<P>(
+        dev_, ahead_.item.run, ahead_.done, [this] { note_end(); }, list);
     return followers.first() ? go_on_with<P>(dev_, worker_, followers, kEmptyMailbox) : kEmptyMailbox;
   }
 

@@ -26,15 +26,21 @@ FLYWHEEL_TASK void count_ends(const DeviceState& dev, std::uint32_t count) {
 
 /// Tells the host that the run in `slot` has ended, counts it for the inbox poller, and takes its followers, for
 /// let_followers_in(). told() is called as soon as the host can see it: the list of followers is a trip to L2 away then.
-template <class P, class Told>
-FLYWHEEL_TASK Followers end_run(const DeviceState& dev, std::uint32_t slot, std::uint64_t word, Told&& told) {
+/// list() returns it as it was since the run began, see close_followers().
+template <class P, class Told, class List>
+FLYWHEEL_TASK Followers end_run(const DeviceState& dev, std::uint32_t slot, std::uint64_t word, Told&& told, List&& list) {
   P::release_fence_of_system();  // for report_end() and close_followers()
   report_end<P>(dev, slot, word);
   told();
   const Followers followers =
-      close_followers<P>(dev, slot, static_cast<std::uint32_t>(word >> 32), static_cast<std::uint32_t>(word) != 0);
+      close_followers<P>(dev, slot, static_cast<std::uint32_t>(word >> 32), static_cast<std::uint32_t>(word) != 0, list());
   count_ends<P>(dev, 1);
   return followers;
+}
+/// The same for a thread that has not read the list.
+template <class P, class Told>
+FLYWHEEL_TASK Followers end_run(const DeviceState& dev, std::uint32_t slot, std::uint64_t word, Told&& told) {
+  return end_run<P>(dev, slot, word, told, [&] { return followers_in<P>(dev, slot); });
 }
 
 /// Completes a run: fills its completion slot and ends it. `clean`: no task failed or was skipped and no iteration was

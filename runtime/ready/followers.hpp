@@ -10,7 +10,8 @@
 //
 // Both change the head by read-modify-writes, so either the poller finds the list closed, or the exchange finds the link. The
 // host frees a slot when it sees the completion word, maybe before the exchange: then the next run of the slot finds the list
-// of the one before still open, and the poller waits for these few instructions before it enlists anybody there.
+// of the one before still open. The poller waits for these few instructions before it enlists anybody there, and so does who
+// ends that next run before its own exchange: the older one, coming later, would open the list again for a run that has ended.
 //
 // In a chain of runs a worker fetches the task of the next one while the last task of the run before runs. It then closes the
 // list first, starts that task, and tells the host while it runs: see chain.hpp.
@@ -116,10 +117,29 @@ FLYWHEEL_COLD void take_values(const DeviceState& dev, RunState& run) {
   }
 }
 
-/// By the thread that ends a run: closes the list of its followers and takes it. The caller has called release_fence(), or
-/// release_fence_of_system(), for what followers see.
+/// The list of a slot, for close_followers(). Relaxed: pairs with the exchange there, on the thread that ends the run before.
+/// Who has read the word of that one exchanges it for a later one.
 template <class P>
-FLYWHEEL_TASK Followers close_followers(const DeviceState& dev, std::uint32_t slot, std::uint32_t generation, bool failed) {
+FLYWHEEL_TASK std::uint64_t followers_in(const DeviceState& dev, std::uint32_t slot) {
+  return P::device(dev.runs[slot].line.followers).load(Order::relaxed);
+}
+
+/// Waits until the list of the run before in this slot is closed.
+template <class P>
+FLYWHEEL_COLD void await_list_before(const DeviceState& dev, std::uint32_t slot, std::uint32_t generation) {
+  spin_until<P>(Views<P>{dev}.wait(dev.workers), WaitReason::end_of_run, &dev.runs[slot].line.followers, generation - 1,
+                [&](std::uint64_t& saw) {
+                  saw = followers_in<P>(dev, slot);
+                  return followers_ended(saw) + 1 == generation;
+                });
+}
+
+/// By the thread that ends a run: closes the list of its followers and takes it. The caller has called release_fence(), or
+/// release_fence_of_system(), for what followers see. `seen`: the list, as the thread has read it since the run began.
+template <class P>
+FLYWHEEL_TASK Followers close_followers(const DeviceState& dev, std::uint32_t slot, std::uint32_t generation, bool failed,
+                                        std::uint64_t seen) {
+  if (followers_ended(seen) + 1 != generation) await_list_before<P>(dev, slot, generation);
   // Acquire and release: pairs with both accesses in Enlistment::enlist(). FollowerList has the acquire fence, since most
   // lists are empty.
   const std::uint64_t closed = followers_word(generation, failed, 0);

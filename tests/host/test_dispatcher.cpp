@@ -230,7 +230,7 @@ TEST_CASE("nothing waits for a kernel to yield whose device is lost meanwhile") 
   const auto begin = std::chrono::steady_clock::now();
   error_of<Error>([&] { frail.runtime.allocate<char>(options.heap_bytes); });
   frail.runtime.shutdown();
-  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(1));
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(4));
 }
 
 TEST_CASE("workers that do not come are counted") {

@@ -1,6 +1,10 @@
 // Runs that follow runs, at the level of their words: lists, arrivals, failures and values, step by step on one thread.
 #include "runtime/ready/completion.hpp"
 
+#include <atomic>
+#include <chrono>
+#include <thread>
+
 #include "catch.hpp"
 #include "support/device_state_fixture.hpp"
 
@@ -55,6 +59,30 @@ TEST_CASE("a follower goes when the last run before it has ended") {
   for (const std::uint32_t slot : {2, 0, 3}) CHECK(slots.end(slot) == kEmptyMailbox);
   CHECK(slots.end(1) == slots.root(5));
   CHECK(slots.end(5) == kEmptyMailbox);
+}
+
+TEST_CASE("who ends a run waits until the run before in its slot has closed its list") {
+  Slots slots(3);
+  slots.open(2, 1);
+  std::atomic<bool> told{false}, closes{false}, closed{false};
+  std::thread before([&] {  // the host may use the slot again as soon as it is told
+    (void)end_run<P>(slots.device.dev, 0, completion_word(1, 0), [&] {
+      told = true;
+      while (!closes) std::this_thread::yield();
+    });
+  });
+  while (!told) std::this_thread::yield();
+  slots.open(0, 2);
+  std::thread next([&] {
+    slots.end(0, 0, 2);
+    closed = true;
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  CHECK_FALSE(closed);
+  closes = true;
+  before.join();
+  next.join();
+  CHECK_FALSE(slots.follow(2, {0}, 2));  // that run has ended: nobody would let the follower in
 }
 
 TEST_CASE("runs that have ended are not waited for, and neither are those of the slot before them") {

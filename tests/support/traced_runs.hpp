@@ -65,7 +65,7 @@ struct TracedGraphCase {
       refs.push_back(graph.add(Count{word}));
       for (std::uint32_t n = i ? random() % 4 : 0; n; --n) before[i].push_back(random() % i);
       std::ranges::sort(before[i]);
-      before[i].erase(std::ranges::unique(before[i]).begin(), before[i].end());
+      before[i].erase(std::unique(before[i].begin(), before[i].end()), before[i].end());
       for (const std::uint32_t one : before[i]) graph.edge(refs[one], refs[i]);
     }
   }

@@ -125,7 +125,7 @@ inline bool followers() {
   const auto end = [&](std::uint32_t slot, std::uint32_t r) {
     cells[slot] = r + 1;
     FollowerList<P> list(device.dev, slot, kPriorities);
-    list.add(close_followers<P>(device.dev, slot, r + 1, false));
+    list.add(close_followers<P>(device.dev, slot, r + 1, false, followers_in<P>(device.dev, slot)));
     ended.fetch_add(1, std::memory_order_relaxed);
     if (list([](const RunConstants&) { return Followers{}; }) != kEmptyMailbox) open(r);
   };

@@ -109,7 +109,7 @@ Options options_of(Random& random, std::uint32_t most_tasks) {
 }
 
 Runtime start_runtime(const Options& options) {
-  return start<Node, Taker, Alone, Cell, Leaf, Source, Nop, Job, Lone, Meeting, SpawnTree, Harvest, testing::Step,
+  return start<Node, Taker, Alone, Link, Cell, Leaf, Source, Nop, Job, Lone, Meeting, SpawnTree, Harvest, testing::Step,
                testing::StepJoin, testing::StepSprout>(options);
 }
 

@@ -145,6 +145,25 @@ class Takers {
   std::mutex mutex_;
 };
 
+/// A chain of runs of one executable, each after the last, with tasks before and behind the one that counts.
+void submit_chain(Random& random, Bench& bench, std::uint32_t count) {
+  Graph graph;
+  const auto number = graph.param<std::uint32_t>();
+  After behind;
+  if (random.one_in(2)) behind = after(graph.add(Leaf{bench.words.wrong + 1}));
+  const auto link = graph.add(Link{bench.words, number}, behind);
+  if (random.one_in(4)) graph.add(Leaf{bench.words.wrong + 1}, after(link));
+  const Executable executable = bench.runtime.load(graph);
+  const bool naps = random.one_in(2);
+  std::vector<Run> chain;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    chain.push_back(chain.empty() ? bench.runtime.submit(executable, set(number, i))
+                                  : bench.runtime.submit(executable, set(number, i), after(chain.back())));
+    if (naps && random.one_in(4)) std::this_thread::sleep_for(std::chrono::microseconds(random.below(300)));
+  }
+  for (std::uint32_t i = 0; i < count; ++i) expect(chain[i].get(link) == i + 1, "a run of a chain returned what it should not");
+}
+
 }  // namespace
 
 void run_takers(Random& random) {
@@ -153,9 +172,12 @@ void run_takers(Random& random) {
   options.max_executables = 64;
   options.max_tasks = 256;
   options.heap_bytes = 1 << 16;
+  const bool is_chain = random.one_in(2);
+  if (is_chain) options.overlap = 1 + random.below(64);
   Bench bench(options, count);
-  owe(options, 2 * count, count, 6'000 * count);
-  const Takers takers(random, bench, count, threads);
+  owe(options, 3 * count, count, 6'000 * count);
+  if (is_chain) submit_chain(random, bench, count);
+  else Takers(random, bench, count, threads);
   bench.check_peak();
 }
 

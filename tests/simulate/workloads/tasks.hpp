@@ -65,6 +65,20 @@ struct Alone {
   }
 };
 
+/// Of a chain of runs of one graph, which are told their number: each sees what the one before wrote.
+struct Link {
+  Words words;
+  Param<std::uint32_t> number;
+  template <class Block>
+  FLYWHEEL_TASK std::uint32_t operator()(Block& block) const {
+    const std::uint32_t own = block.param(number);
+    if (own && words.passes[own - 1] != 1) testing::add_to(*words.wrong, 1u);
+    words.passes[own] = 1;
+    testing::add_to(words.counts[own], 1u);
+    return own + 1;
+  }
+};
+
 /// All of a phase see what those of the phase before wrote.
 struct Cell {
   Words words;
