@@ -145,23 +145,26 @@ class Takers {
   std::mutex mutex_;
 };
 
-/// A chain of runs of one executable, each after the last, with tasks before and behind the one that counts.
-void submit_chain(Random& random, Bench& bench, std::uint32_t count) {
+/// Chains of runs of one executable, each after the last of its chain, with tasks before and behind the one that counts. They
+/// take turns in few slots, so that one takes a slot in which one of another chain has just ended.
+void submit_chains(Random& random, Bench& bench, std::uint32_t count) {
+  const std::uint32_t chains = 1 + random.below(4);
   Graph graph;
   const auto number = graph.param<std::uint32_t>();
   After behind;
-  if (random.one_in(2)) behind = after(graph.add(Leaf{bench.words.wrong + 1}));
-  const auto link = graph.add(Link{bench.words, number}, behind);
+  if (random.one_in(4)) behind = after(graph.add(Leaf{bench.words.wrong + 1}));
+  const auto link = graph.add(Link{bench.words, number, chains}, behind);
   if (random.one_in(4)) graph.add(Leaf{bench.words.wrong + 1}, after(link));
   const Executable executable = bench.runtime.load(graph);
-  const bool naps = random.one_in(2);
-  std::vector<Run> chain;
+  const std::uint32_t naps = random.below(3);
+  std::vector<Run> runs;
   for (std::uint32_t i = 0; i < count; ++i) {
-    chain.push_back(chain.empty() ? bench.runtime.submit(executable, set(number, i))
-                                  : bench.runtime.submit(executable, set(number, i), after(chain.back())));
-    if (naps && random.one_in(4)) std::this_thread::sleep_for(std::chrono::microseconds(random.below(300)));
+    runs.push_back(i < chains ? bench.runtime.submit(executable, set(number, i))
+                              : bench.runtime.submit(executable, set(number, i), after(runs[i - chains])));
+    if (naps == 1 && random.one_in(4)) std::this_thread::sleep_for(std::chrono::microseconds(random.below(300)));
+    if (naps == 2 && random.one_in(4)) runs[random.below(i + 1)].wait();
   }
-  for (std::uint32_t i = 0; i < count; ++i) expect(chain[i].get(link) == i + 1, "a run of a chain returned what it should not");
+  for (std::uint32_t i = 0; i < count; ++i) expect(runs[i].get(link) == i + 1, "a run of a chain returned what it should not");
 }
 
 }  // namespace
@@ -172,11 +175,14 @@ void run_takers(Random& random) {
   options.max_executables = 64;
   options.max_tasks = 256;
   options.heap_bytes = 1 << 16;
-  const bool is_chain = random.one_in(2);
-  if (is_chain) options.overlap = 1 + random.below(64);
+  const bool are_chains = random.one_in(2);
+  if (are_chains) {
+    options.overlap = 2 + random.below(64);
+    options.max_runs = 2 + random.below(4);
+  }
   Bench bench(options, count);
   owe(options, 3 * count, count, 6'000 * count);
-  if (is_chain) submit_chain(random, bench, count);
+  if (are_chains) submit_chains(random, bench, count);
   else Takers(random, bench, count, threads);
   bench.check_peak();
 }

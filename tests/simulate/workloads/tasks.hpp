@@ -65,14 +65,15 @@ struct Alone {
   }
 };
 
-/// Of a chain of runs of one graph, which are told their number: each sees what the one before wrote.
+/// Of chains of runs of one graph, which take turns and are told their number: each sees what the one before wrote.
 struct Link {
   Words words;
   Param<std::uint32_t> number;
+  std::uint32_t chains;
   template <class Block>
   FLYWHEEL_TASK std::uint32_t operator()(Block& block) const {
     const std::uint32_t own = block.param(number);
-    if (own && words.passes[own - 1] != 1) testing::add_to(*words.wrong, 1u);
+    if (own >= chains && words.passes[own - chains] != 1) testing::add_to(*words.wrong, 1u);
     words.passes[own] = 1;
     testing::add_to(words.counts[own], 1u);
     return own + 1;
