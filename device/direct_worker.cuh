@@ -34,7 +34,6 @@ __device__ __forceinline__ bool ends_run_simply(const TaskSlot& task, const Outc
     if (!direct_slot.started) return turn;
     const TaskSlot& task = shared.task_slots[turn.next];
     const std::uint64_t word = completion_word(task.run.constants.generation, 0);
-    const std::uint64_t list = followers_in<P>(shared.dev, Item::unpack(item).run);  // the trip to L2 goes on beside the body
     bool done = false;
     // Acquire, block scope: as in GpuExecutor::is_done().
     FLYWHEEL_ROLLED
@@ -42,9 +41,8 @@ __device__ __forceinline__ bool ends_run_simply(const TaskSlot& task, const Outc
       done = ptx::mbarrier_test(shared.done[turn.next], turn.parity >> turn.next & 1);
     if (!done || !ends_run_simply(task, shared.contexts[turn.next].outcome)) return turn;
     // Relaxed: as in IdleSlot::note_end() and empty().
-    const Followers followers = end_run<P>(
-        shared.dev, Item::unpack(item).run, word, [&] { P::block(direct_slot.ended).store(1, Order::relaxed); },
-        [&] { return list; });
+    const Followers followers =
+        end_run<P>(shared.dev, Item::unpack(item).run, word, [&] { P::block(direct_slot.ended).store(1, Order::relaxed); });
     P::block(direct_slot.item).store(kEmptyMailbox, Order::relaxed);
     turn.parity ^= 1u << turn.next;
     shared.next_slot = turn.next ^= 1;

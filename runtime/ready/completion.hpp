@@ -37,7 +37,8 @@ FLYWHEEL_TASK Followers end_run(const DeviceState& dev, std::uint32_t slot, std:
   count_ends<P>(dev, 1);
   return followers;
 }
-/// The same for a thread that has not read the list.
+/// The same for a thread that has not read the list. It does so behind the word for the host: before it, the fence might wait
+/// for the load.
 template <class P, class Told>
 FLYWHEEL_TASK Followers end_run(const DeviceState& dev, std::uint32_t slot, std::uint64_t word, Told&& told) {
   return end_run<P>(dev, slot, word, told, [&] { return followers_in<P>(dev, slot); });
