@@ -107,6 +107,7 @@ class TestDeviceState {
     RunState& state = dev.runs[run.slot];
     state.line = {};
     state.line.constants = run;
+    state.line.followers = followers_word(run.generation - 1, false, 0);  // the run before it in the slot has ended
     state.outstanding = run.sinks;
     return state;
   }
