@@ -41,7 +41,7 @@ inline bool completion() {
   TestDeviceState device;
   RunConstants run{};
   run.sinks = kSinks;
-  run.repeat = 1;
+  run.repeat = run.generation = 1;
   device.open(run);
   name_word("word", device.dev.completions[0].word);
   name_word("outstanding", device.dev.runs[0].outstanding);
