@@ -3,9 +3,9 @@
 #include <cstdio>
 #include <cstdlib>
 
-// Catch2 version 2 declares its listeners only when asked.
-#define CATCH_CONFIG_EXTERNAL_INTERFACES
-#include "catch.hpp"
+#include "support/listener.hpp"
+
+using flywheel::testing::Listener;
 
 namespace {
 
@@ -32,12 +32,6 @@ void skip_without_gpu() {
     std::exit(kSkipped);
   }
 }
-
-#if defined(CATCH_VERSION_MAJOR) && CATCH_VERSION_MAJOR >= 3
-using Listener = Catch::EventListenerBase;
-#else
-using Listener = Catch::TestEventListenerBase;
-#endif
 
 struct GpuGate : Listener {
   using Listener::Listener;

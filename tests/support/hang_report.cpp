@@ -12,9 +12,9 @@
 #include <cstdio>
 #include <cstdlib>
 
-// Catch2 version 2 declares its listeners only when asked.
-#define CATCH_CONFIG_EXTERNAL_INTERFACES
-#include "catch.hpp"
+#include "support/listener.hpp"
+
+using flywheel::testing::Listener;
 
 namespace {
 
@@ -87,12 +87,6 @@ void report_after(long seconds) {
   time.it_value.tv_sec = seconds;
   timer_settime(timer, 0, &time, nullptr);
 }
-
-#if defined(CATCH_VERSION_MAJOR) && CATCH_VERSION_MAJOR >= 3
-using Listener = Catch::EventListenerBase;
-#else
-using Listener = Catch::TestEventListenerBase;
-#endif
 
 struct HangReport : Listener {
   using Listener::Listener;
