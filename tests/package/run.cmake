@@ -1,7 +1,7 @@
 # Installs the build to a folder of its own, builds a program outside of the project on it, and runs that. The program's own
 # folder is on its include path and has a file of the name of each header of ours: none may be found in place of ours. Then the
-# same program with the sources as a part of its project, for CPU workers. The test is run with -D BUILD, SOURCE, WORK, CUDA (bool)
-# and NVCC.
+# same program with the sources as a part of its project, for CPU workers. The test is run with -D BUILD, SOURCE, WORK, CUDA (bool),
+# NVCC and NVCC_FLAGS.
 function(run)
   execute_process(COMMAND ${ARGV} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
   message("${output}")
@@ -47,6 +47,7 @@ if(CUDA)
   endif()
   file(WRITE "${project}/CMakeLists.txt" "${CMAKE_MATCH_1}")
   set(compiler "-DCMAKE_CUDA_COMPILER=${NVCC}")
+  set(ENV{NVCC_APPEND_FLAGS} "${NVCC_FLAGS}")
 else()
   configure_file("${SOURCE}/tests/package/CMakeLists.txt" "${project}/CMakeLists.txt" COPYONLY)
   set(compiler)

@@ -1,5 +1,5 @@
 # Decides whether this build speaks CUDA, and enables the language when it does.
-# Sets FLYWHEEL_WITH_CUDA, FLYWHEEL_CUDA_HOST_INCLUDES and FLYWHEEL_STATIC_DEFAULT.
+# Sets FLYWHEEL_WITH_CUDA, FLYWHEEL_CUDA_HOST_INCLUDES, FLYWHEEL_NVCC_FAST and FLYWHEEL_STATIC_DEFAULT.
 set(FLYWHEEL_WITH_CUDA OFF)
 set(FLYWHEEL_STATIC_DEFAULT OFF)
 
@@ -68,7 +68,8 @@ if(FLYWHEEL_WITH_CUDA)
   set(CMAKE_CUDA_EXTENSIONS OFF)
   set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
   if(FLYWHEEL_FAST_COMPILE AND CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 12.9)
-    add_compile_options("$<$<COMPILE_LANGUAGE:CUDA>:--Ofast-compile=max;-Xcompiler=-O1>")
+    set(FLYWHEEL_NVCC_FAST --Ofast-compile=max)
+    add_compile_options("$<$<COMPILE_LANGUAGE:CUDA>:${FLYWHEEL_NVCC_FAST};-Xcompiler=-O1>")
   endif()
   find_package(CUDAToolkit REQUIRED)
   # Ranges for a profiler. Toolkits that were installed in parts may lack its headers.

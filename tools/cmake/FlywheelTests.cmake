@@ -151,6 +151,9 @@ function(flywheel_add_test room source)
   endif()
   if(needs_gpu)
     target_link_libraries(${program} PRIVATE flywheel_gpu_gate CUDA::cudart_static)
+    if(FLYWHEEL_FAST_COMPILE)  # no GPU will run it
+      target_compile_options(${program} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:-O0>" "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-O0>")
+    endif()
     set_property(TEST ${name} APPEND PROPERTY LABELS gpu)
     set_property(TEST ${name} PROPERTY RESOURCE_LOCK gpu)
     add_dependencies(gpu_tests ${program})
@@ -187,26 +190,39 @@ function(flywheel_add_app_runs)
                        ENVIRONMENT "${flywheel_test_environment}")
 endfunction()
 
+# flywheel_add_compile_fail_header(): in a build of everything, what all these files include first is parsed once. g++ takes what it
+# finds in the folder in front of the others in place of the header. Sets flywheel_compile_fail_first to that folder.
+function(flywheel_add_compile_fail_header)
+  if(NOT CMAKE_UNITY_BUILD OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    return()
+  endif()
+  set(folder "${CMAKE_CURRENT_BINARY_DIR}/compile_fail")
+  set(parsed "${folder}/flywheel/flywheel.hpp.gch")
+  set(header "${PROJECT_SOURCE_DIR}/host/include/flywheel/flywheel.hpp")
+  file(MAKE_DIRECTORY "${folder}/flywheel")
+  flywheel_compile_fail_flags(flags)
+  add_custom_command(OUTPUT "${parsed}"
+    COMMAND "${CMAKE_CXX_COMPILER}" -std=c++20 -x c++-header ${flags} -MD -MF "${parsed}.d" -MT "${parsed}" "${header}" -o "${parsed}"
+    DEPENDS "${header}" DEPFILE "${parsed}.d" VERBATIM)
+  add_custom_target(compile_fail_header ALL DEPENDS "${parsed}")
+  set(flywheel_compile_fail_first "-I${folder}" PARENT_SCOPE)
+endfunction()
+
+# flywheel_compile_fail_flags(out): of C++.
+function(flywheel_compile_fail_flags out)
+  set(includes ${FLYWHEEL_BUILD_INCLUDES} ${FLYWHEEL_CUDA_HOST_INCLUDES})
+  list(TRANSFORM includes PREPEND "-I")
+  set(${out} "-DFLYWHEEL_WITH_CUDA=$<BOOL:${FLYWHEEL_WITH_CUDA}>" ${includes} PARENT_SCOPE)
+endfunction()
+
 # flywheel_add_compile_fail_test(source): the file must not compile, and the compiler must say the sentence that
 # the file's first line expects. Headers are found as flywheel_runtime finds them.
 function(flywheel_add_compile_fail_test source)
   get_filename_component(stem "${source}" NAME)
   string(MAKE_C_IDENTIFIER "${stem}" stem)
-  if(FLYWHEEL_WITH_CUDA AND source MATCHES "\\.cu$")
-    list(GET FLYWHEEL_CUDA_ARCHITECTURES -1 architecture)
-    string(REGEX REPLACE "-.*" "" architecture "${architecture}")
-    set(compiler "${CMAKE_CUDA_COMPILER}" -std=c++20 -arch=sm_${architecture} --expt-relaxed-constexpr
-        --extended-lambda -c -o "${CMAKE_CURRENT_BINARY_DIR}/compile_fail_${stem}.o")
-  else()
-    set(compiler "${CMAKE_CXX_COMPILER}" -std=c++20 -fsyntax-only -x c++)
-  endif()
-  set(includes ${FLYWHEEL_BUILD_INCLUDES})
-  if(NOT source MATCHES "\\.cu$")
-    list(APPEND includes ${FLYWHEEL_CUDA_HOST_INCLUDES})
-  endif()
-  list(TRANSFORM includes PREPEND "-I")
+  flywheel_compile_fail_flags(flags)
   add_test(NAME compile_fail_${stem}
     COMMAND Python3::Interpreter "${PROJECT_SOURCE_DIR}/tools/checks/compile_fail.py" "${source}" --
-            ${compiler} -DFLYWHEEL_WITH_CUDA=$<BOOL:${FLYWHEEL_WITH_CUDA}> ${includes} "${source}")
+            "${CMAKE_CXX_COMPILER}" -std=c++20 -fsyntax-only -x c++ ${flywheel_compile_fail_first} ${flags} "${source}")
   set_tests_properties(compile_fail_${stem} PROPERTIES TIMEOUT 120 LABELS compile_fail)
 endfunction()
