@@ -70,6 +70,8 @@ class GpuBlock : public BlockCore<ThreadPlatform, List>, public ComputeThreads {
   __device__ void stream(N n, const Reads<In...>& in, const Writes<Out...>& out, F&& f) {
     WarpRing mine = ring(detail::streamed_bytes(n, in), backward_);
     backward_ = !backward_;
+    if constexpr (std::is_same_v<N, Share>)
+      if (mine.is_there()) share_out(mine);
     this->stream_by(mine, n, in, out, f);
     if (mine.was_used()) sync();  // scratch() may give the memory to other warps now
   }
@@ -249,6 +251,25 @@ class GpuBlock : public BlockCore<ThreadPlatform, List>, public ComputeThreads {
     const bool fits = ptx::kHopper && number_ == kNoInstruction && dev().bulk_copies && used_ + kRingBytes <= bytes;
     return {fits ? near(scratch_) + bytes : nullptr, warp(), lane(), backward};
   }
+
+  /// Collective: counts a pass of all workers over shares, and tells the ring where they count the groups that are taken. The
+  /// words for the passes of one interval are set to zero in the interval before, which uses others. In dynamic runs, and from
+  /// the kSharedPasses-th pass of an interval on, each worker keeps to its own share.
+  __device__ void share_out(WarpRing& ring) {
+    std::uint32_t word = kNoWord;
+    if (leader() && near(this->context_)->header == &shared_->phase_record.header) {
+      SharedPasses& passes = shared_->passes;
+      const auto boundary = static_cast<std::uint32_t>(clock().ends.count + clock().meetings.count);
+      if (!passes.intervals || passes.boundary != boundary) {
+        passes = {boundary, passes.intervals + 1, 0};
+        if (this->worker() == 0) zero_shared_passes<P>(dev(), passes.intervals + 1);
+      }
+      if (passes.count < kSharedPasses) word = passes.intervals % 2 * kSharedPasses + passes.count++;
+    }
+    word = this->broadcast(word, 0);
+    if (word != kNoWord) ring.share_out(&dev().control->shared_passes[word].value);
+  }
+  static constexpr std::uint32_t kNoWord = ~0u;
 
   /// Where no register holds what is known of a run across its bodies, it lies in shared memory.
   struct NoClock {};

@@ -69,6 +69,7 @@ inline constexpr std::uint32_t kLookTicks = 40'000;  // of the SM's clock, some 
   context.item = {0, call.run_slot, false};
   context.outcome = first_outcome(run->line.constants.flags & kTraced, 0);
   shared.block.phase_step = shared.block.phase_asked = 0;
+  shared.block.passes = {};
   init_phases_ahead(shared.block.ahead, false);
   shared.block.ahead.begin = PhasesBegin::of(run->line);
   shared.awaited.phased = true;
@@ -99,6 +100,9 @@ inline constexpr std::uint32_t kLookTicks = 40'000;  // of the SM's clock, some 
     beat<P>(shared.dev.heartbeats[call.worker], WorkerState::slow, Item{task, call.run_slot, false}.pack(), now - start);
     reported = now;
   }
+  // All workers have come to the last boundary, so none is in a pass. end_phased() releases it.
+  if (call.worker == 0 && shared.block.passes.intervals)
+    for (const std::uint32_t interval : {0u, 1u}) zero_shared_passes<P>(shared.dev, interval);
   context.header = &shared.task_slots[call.task_slot].record.header;  // phases have set it to other records
   // Relaxed: pairs with await_entry(); the load warp only leaves.
   P::block(shared.block.ahead.over).store(1, Order::relaxed);

@@ -165,6 +165,21 @@ enum PhasedEnds : std::uint32_t {
   kEndsTraced = 2,  // where the load warp looks ahead: it goes on, and is traced
 };
 
+/// Passes over shares that a phased run has made, see GpuBlock::share_out(). An interval is what lies between two boundaries,
+/// if there are such passes in it. Of thread 0.
+struct SharedPasses {
+  std::uint32_t boundary;   // before the last interval
+  std::uint32_t intervals;  // with the last one
+  std::uint32_t count;      // of its passes so far
+};
+/// Of the passes of odd or even intervals, in none of which any worker is.
+template <class P>
+__device__ void zero_shared_passes(const DeviceState& dev, std::uint32_t interval) {
+  // Relaxed: the next boundary, or the end of the run, releases it before anybody counts there; pairs with WarpRing.
+  for (std::uint32_t i = 0; i < kSharedPasses; ++i)
+    P::device(dev.control->shared_passes[interval % 2 * kSharedPasses + i].value).store(0, Order::relaxed);
+}
+
 /// Shared memory that the compute warps of one block use.
 struct BlockShared {
   Partial partial[2][kComputeWarps];  // of collective calls; two buffers used in turn, see ComputeThreads::next_partial()
@@ -175,6 +190,7 @@ struct BlockShared {
   std::uint32_t phase_step;   // step of a phased run, see GpuBlock::step(); atomic
   std::uint32_t phase_asked;  // AskBits of a phased run, on worker 0; by the control thread, atomic
   std::uint32_t ends;         // PhasedEnds; by thread 0
+  SharedPasses passes;
 };
 // A page of operands more or less, of a worker with eight of them, hangs on some hundred bytes of the kernel's own.
 static_assert(sizeof(BlockShared) <= 896, "shared memory is scarce");

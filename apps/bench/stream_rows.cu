@@ -30,6 +30,17 @@ struct Saxpy {
   }
 };
 
+/// The same by all workers at once, which is how to pass over more than L2 holds.
+struct SaxpyShared {
+  const float* x;
+  float* y;
+  std::uint64_t n;
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block& block) const {
+    block.stream(share_of(n, block), reads(x, y), writes(y), [](float a, float b) { return kA * a + b; });
+  }
+};
+
 __host__ __device__ float4 saxpy_of(const float4& a, const float4& b) {
   return {kA * a.x + b.x, kA * a.y + b.y, kA * a.z + b.z, kA * a.w + b.w};
 }
@@ -81,22 +92,34 @@ std::uint32_t chunks_for(std::size_t n, std::uint32_t workers) {
   return workers * static_cast<std::uint32_t>(std::max<std::size_t>(n / workers / kElements, 1));
 }
 
-template <class Task>
-Samples by_tasks(std::size_t n, int samples) {
+/// Of a graph of such tasks over two arrays, from submission to result.
+template <class AddTasks>
+Samples by_graph(std::size_t n, int samples, AddTasks&& add_tasks) {
   const Numbers numbers(n);
   Options options;
   options.target = Target::gpu;
   options.mode = Mode::resident;
   options.heap_bytes = 2 * n * sizeof(float) + (std::size_t{1} << 20);
-  Runtime rt = start<Saxpy, SaxpyForEach>(options);
+  Runtime rt = start<Saxpy, SaxpyShared, SaxpyForEach>(options);
   const auto x = rt.upload(numbers.x), y = rt.upload(numbers.y);
   Graph graph;
-  const std::uint32_t chunks = chunks_for(n, rt.workers());
-  for (std::uint32_t i = 0; i < chunks; ++i) graph.add(Task{x.data(), y.data(), chunk_of(n, i, chunks)});
+  add_tasks(graph, rt.workers(), x.data(), y.data());
   const Executable exec = rt.load(graph);
   rt.submit(exec).wait();
   numbers.check(y.read());
   return numbers.rates(measure::time_each(10, samples, [&] { rt.submit(exec).wait(); }));
+}
+template <class Task>
+Samples by_tasks(std::size_t n, int samples) {
+  return by_graph(n, samples, [=](Graph& graph, std::uint32_t workers, const float* x, float* y) {
+    const std::uint32_t chunks = chunks_for(n, workers);
+    for (std::uint32_t i = 0; i < chunks; ++i) graph.add(Task{x, y, chunk_of(n, i, chunks)});
+  });
+}
+Samples by_all_workers(std::size_t n, int samples) {
+  return by_graph(n, samples, [=](Graph& graph, std::uint32_t, const float* x, float* y) {
+    graph.add_grid(SaxpyShared{x, y, n});
+  });
 }
 
 /// The best of a thread for each vector, and of some blocks for each SM.
@@ -145,6 +168,11 @@ std::vector<measure::Measurement> stream_rows(const measure::Effort& effort) {
        .limit = "limit.copy_hbm",
        .round = take(by_tasks<Saxpy>, 10 * kMi, 200)},
       {.name = "stream.saxpy_64Mi",
+       .unit = "GB/s",
+       .peer = "peer.saxpy_64Mi",
+       .limit = "limit.copy_hbm",
+       .round = take(by_all_workers, 64 * kMi, 100)},
+      {.name = "stream.saxpy_64Mi.tasks",
        .unit = "GB/s",
        .peer = "peer.saxpy_64Mi",
        .limit = "limit.copy_hbm",

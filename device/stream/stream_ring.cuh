@@ -5,6 +5,7 @@
 // tuning.md, "Passes over arrays".
 #pragma once
 
+#include <flywheel/detail/platform.cuh>
 #include <flywheel/detail/ptx.cuh>
 #include "../../runtime/compiled/operands.hpp"
 #include "stream.cuh"
@@ -35,6 +36,7 @@ inline constexpr std::uint32_t kRingAlign = 128;        // of a stage: copies to
 struct alignas(kRingAlign) StageRing {
   unsigned char stages[kWorkerWarps][kRingStages][kRingStageBytes];
   std::uint64_t full[kWorkerWarps][kRingStages];
+  std::uint64_t first[kWorkerWarps][kRingStages];  // the element that a stage begins with
 };
 inline constexpr std::uint32_t kRingBytes = sizeof(StageRing) + kRingAlign - 16;  // in which they fit
 
@@ -74,7 +76,11 @@ class WarpRing {
     ring_ = reinterpret_cast<StageRing*>(end) - 1;
   }
 
-  /// The same for all warps of the block.
+  /// From now on groups of stages of a share go to whoever comes for them. `taken`: how many have been, in the next pass.
+  __device__ void share_out(std::uint64_t* taken) { taken_ = taken; }
+
+  /// Whether a pass may use it, and whether one has. The same for all warps of the block.
+  __device__ bool is_there() const { return ring_ != nullptr; }
   __device__ bool was_used() const { return used_; }
 
   /// A warp: takes whole stages of a pass over `count` vectors, from element `first` on, the next of each round of all warps of
@@ -90,31 +96,85 @@ class WarpRing {
     if (!is_long || !Stage::reaches(in, first)) return 0;
     begin();
     used_ = true;
+    if constexpr (std::is_same_v<Extent, Share>)
+      if (taken_ && stages / kGroup < ~0u) {
+        const auto groups = static_cast<std::uint32_t>(stages / kGroup);
+        pass_shared<Stage, kElements>(in, first, groups, use);
+        return std::uint64_t{groups} * kGroup * Stage::kVectors;
+      }
+    constexpr std::uint64_t kElementsOfStage = Stage::kVectors * kElements;
     const OwnStages mine(extent, stages, warp_);
-    const std::uint64_t own = mine.own;
-    const auto element_of = [=, down = backward](std::uint64_t i) {
-      return first + mine.stage(down ? own - 1 - i : i) * (Stage::kVectors * kElements);
-    };
-    for (std::uint32_t i = 0; i < kRingStages; ++i) start<Stage>(i, in, element_of(i));
-    for (std::uint64_t i = 0; i < own; ++i) {
-      const auto at = static_cast<std::uint32_t>(i % kRingStages);
-      // Acquire, block scope: pairs with the copies' complete_tx. They end by themselves, so there is no limit.
-      while (!ptx::mbarrier_test(full()[at], i / kRingStages & 1)) {}
-      typename Stage::Vectors vectors[Stage::kOfLane];
-      Stage::load(vectors, stage(at), lane_);
-      __syncwarp();  // orders the loads of all lanes before the copies that come next, together with the fence in start()
-      if (i + kRingStages < own) start<Stage>(at, in, element_of(i + kRingStages));
-      detail::unroll<Stage::kOfLane>([&](auto step) __attribute__((always_inline)) {
-        constexpr std::size_t kStep = decltype(step)::value;
-        const auto vector = static_cast<std::uint64_t>(lane_) + kStep * kRingLanes;
-        use.template take<GlobalVectors, kElements>(vectors[kStep], element_of(i) + vector * kElements);
-      });
-    }
-    end();
+    const std::uint64_t apart = mine.apart * kElementsOfStage;
+    const Span own{first + mine.stage(backward ? mine.own - 1 : 0) * kElementsOfStage, mine.own, backward ? -apart : apart};
+    pass_by<Stage, kElements>(in, use, own, [](Span&) { return false; });
     return mine.of_all * Stage::kVectors;
   }
 
  private:
+  static constexpr std::uint32_t kGroup = 8;  // stages that a warp takes at once of a pass that is shared out: see tuning.md
+
+  /// Stages that a warp takes one after the other: the first element of the next one, how many, and elements from one to the
+  /// next, which may be backward.
+  struct Span {
+    std::uint64_t element, stages, apart;
+  };
+
+  /// Copies stages ahead and takes them. more(next): sets the begin and the number of those that come next; false if there are
+  /// none, from then on.
+  template <class Stage, int kElements, class... In, class Use, class More>
+  __device__ void pass_by(const Reads<In...>& in, Use& use, Span next, More&& more) {
+    std::uint32_t under_way = 0;
+    const auto start_next = [&](std::uint32_t at) __attribute__((always_inline)) {
+      if (next.stages == 0 && !more(next)) return false;
+      start<Stage>(at, in, next.element);
+      next.element += next.apart;
+      --next.stages;
+      return true;
+    };
+    while (under_way < kRingStages && start_next(under_way)) ++under_way;
+    __syncwarp();  // orders what lane 0 wrote of the stages before the loads of the other lanes
+    for (std::uint32_t i = 0; under_way; ++i) {
+      const std::uint32_t at = i % kRingStages;
+      // Acquire, block scope: pairs with the copies' complete_tx. They end by themselves, so there is no limit.
+      while (!ptx::mbarrier_test(full()[at], i / kRingStages & 1)) {}
+      typename Stage::Vectors vectors[Stage::kOfLane];
+      Stage::load(vectors, stage(at), lane_);
+      const std::uint64_t element = ring_->first[warp_][at];
+      // Orders the loads of all lanes before the copies that come next, together with the fence in start().
+      __syncwarp();
+      if (!start_next(at)) --under_way;  // then none comes any more, and the others land in the order of their places
+      detail::unroll<Stage::kOfLane>([&](auto step) __attribute__((always_inline)) {
+        constexpr std::size_t kStep = decltype(step)::value;
+        const auto vector = static_cast<std::uint64_t>(lane_) + kStep * kRingLanes;
+        use.template take<GlobalVectors, kElements>(vectors[kStep], element + vector * kElements);
+      });
+    }
+    end();
+  }
+
+  /// A pass whose groups of stages go to whoever comes for them, in the order in which they lie in memory. SMs get memory at
+  /// different rates, and with shares of their own the fast ones run ahead, which makes memory slower for all: see tuning.md.
+  template <class Stage, int kElements, class... In, class Use>
+  __device__ void pass_shared(const Reads<In...>& in, std::uint64_t first, std::uint32_t groups, Use& use) {
+    constexpr std::uint64_t kApart = Stage::kVectors * kElements;
+    std::uint32_t group = 0;  // lane 0: the next one, asked for ahead of the time, since the answer takes a trip to L2
+    // Relaxed: who has a group orders nothing. What it reads there was written before the boundary in front of the pass, and
+    // what it writes is published at the next one. Pairs with the others', and with zero_shared_passes().
+    const auto claim = [&] {
+      if (lane_ == 0) group = static_cast<std::uint32_t>(ThreadPlatform::device(*taken_).fetch_add(1, Order::relaxed));
+    };
+    claim();
+    pass_by<Stage, kElements>(in, use, {0, 0, backward ? -kApart : kApart}, [&](Span& next) {
+      const std::uint32_t mine = __shfl_sync(~0u, group, 0);
+      if (mine >= groups) return false;
+      claim();
+      const std::uint64_t begin = std::uint64_t{backward ? groups - 1 - mine : mine} * kGroup;
+      next.element = first + (backward ? begin + kGroup - 1 : begin) * kApart;
+      next.stages = kGroup;
+      return true;
+    });
+  }
+
   /// Which stages are a warp's: those of a round go to the warps of the first worker, then to those of the next.
   struct OwnStages {
     std::uint64_t own, of_all, first, apart;
@@ -181,6 +241,7 @@ class WarpRing {
   template <class Stage, class... In>
   __device__ void start(std::uint32_t at, const Reads<In...>& in, std::uint64_t element) const {
     if (lane_ != 0) return;
+    ring_->first[warp_][at] = element;
     ptx::fence_shared_for_bulk_copies();  // see there: after the loads of all lanes
     Stage::copy(stage(at), in, element, full()[at]);
   }
@@ -196,6 +257,7 @@ class WarpRing {
   StageRing* ring_ = nullptr;
   int warp_, lane_;
   bool used_ = false;
+  std::uint64_t* taken_ = nullptr;
 };
 
 }  // namespace flywheel::detail

@@ -128,7 +128,8 @@ FLYWHEEL_TASK constexpr Chunk own_chunk(const Share& share, std::uint64_t count)
 
 /// The share of the block's worker in n elements, for a task that all workers run (Graph::add_grid()): stands for the number of
 /// elements in stream() and stream_reduce(), whose arrays are then whole ones. All shares together are all elements, each once.
-/// Memory is faster so than with a chunk for each worker: it is shared out in small tiles that go round the workers.
+/// Memory is faster so than with a chunk for each worker: it is shared out in small parts. On a GPU they go to whoever comes
+/// for the next one, in a stream() that gives each worker 1 MB or more to read; so a worker that is behind has less.
 /// Which elements a worker has differs from pass to pass, so before a pass that reads what another wrote comes grid_sync():
 ///
 ///   block.stream(flywheel::share_of(n, block), flywheel::reads(x), flywheel::writes(y), f);

@@ -52,6 +52,9 @@ struct BroadcastWords {
   std::uint64_t abort;               // non-zero: the runtime is aborted
 };
 
+/// Passes over shares between two boundaries of a phased run whose stages go to whoever comes for them, see WarpRing.
+inline constexpr std::uint32_t kSharedPasses = 8;
+
 /// Shared words in device memory. All are zero at the first launch, except the token count of the spawn pool.
 struct ControlWords {
   alignas(128) BroadcastWords broadcast;
@@ -62,7 +65,8 @@ struct ControlWords {
   Padded<std::uint64_t> collective_ends;  // collective runs that have ended or were suspended, see leave_collective()
   Padded<std::uint64_t> assembled;        // {epoch:32 | workers that wait for the others to leave:32}, see suspend.hpp
   Padded<std::uint64_t> compiled_passes;  // passes of all compiled runs that have ended; written by their leaders. For stamps
-  alignas(128) std::uint64_t idle_bits[kIdleWords];                      // the bits of the IdleSet
+  Padded<std::uint64_t> shared_passes[2 * kSharedPasses];  // groups of stages taken, of each pass; zero between runs
+  alignas(128) std::uint64_t idle_bits[kIdleWords];        // the bits of the IdleSet
   alignas(128) std::uint64_t root_bits[kPriorities][kMaxRunSlots / 64];  // runs with roots left, see roots.hpp
   alignas(128) InboxPollerState poller;
   // The epoch at the begin of a launch, in words that successive launches use in turn: [launch % 2]. The poller of one launch

@@ -62,3 +62,11 @@ TEST_CASE("streamed: all workers share passes out, by rings where they are long"
   check_shares(runtime, seed, 20, runtime.workers() * 300'000);
   check_shares(runtime, mix(seed, 1), 200, 100'000);
 }
+
+TEST_CASE("streamed: passes of all workers that follow one another without a boundary, and runs that end early") {
+  FLYWHEEL_TEST_SEED(seed);
+  Options options;
+  options.target = Target::gpu;
+  Runtime runtime = start<ShareRows>(options);
+  for (std::uint64_t time = 0; time < 6; ++time) check_share_rows(runtime, mix(seed, time), runtime.workers() * 300'000);
+}

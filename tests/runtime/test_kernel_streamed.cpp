@@ -25,3 +25,10 @@ TEST_CASE("kernel, streamed: all workers share passes out, by rings where they a
   INFO(runtime.device() << ", " << runtime.workers() << " workers");
   check_shares(runtime, seed, 12, runtime.workers() * 40'000);
 }
+
+TEST_CASE("kernel, streamed: passes of all workers that follow one another without a boundary, and runs that end early") {
+  FLYWHEEL_TEST_SEED(seed);
+  Runtime runtime = start_emulated<ShareRows>(emulated_options());
+  INFO(runtime.device() << ", " << runtime.workers() << " workers");
+  for (std::uint64_t time = 0; time < 4; ++time) check_share_rows(runtime, mix(seed, time), runtime.workers() * 40'000);
+}

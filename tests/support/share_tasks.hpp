@@ -34,6 +34,54 @@ struct SharePasses {
 using WordShares = SharePasses<std::uint32_t>;
 using ByteShares = SharePasses<std::uint8_t>;
 
+/// `arrays` arrays of n elements, one behind the other: passes over each that depend on none of the others, so that workers are
+/// in different ones; and then all again. One worker may fail in a round.
+struct ShareRows {
+  std::uint32_t* x;
+  std::uint32_t n, arrays, rounds, fails_in;  // the round; kNever: none
+
+  static constexpr std::uint32_t kNever = ~0u;
+  FLYWHEEL_TASK static std::uint32_t next(std::uint32_t value) { return 5 * value + 1; }
+
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block& block) const {
+    for (std::uint32_t round = 0; round < rounds; ++round) {
+      for (std::uint32_t i = 0; i < arrays; ++i) {
+        std::uint32_t* const mine = x + std::size_t{i} * n;
+        block.stream(share_of(n, block), reads(mine), writes(mine), [](std::uint32_t value) { return next(value); });
+      }
+      if (round == fails_in && block.worker() == 0 && block.leader()) block.fail(7);
+      if (!block.grid_sync()) return;
+    }
+  }
+};
+
+/// Runs that follow one another, every other of which ends early, and the oracle: a plain loop. Words behind the last array
+/// stay as they are.
+inline void check_share_rows(Runtime& runtime, std::uint64_t seed, std::uint32_t most) {
+  Random random(seed);
+  const std::uint32_t n = pick(random, most / 2, most) / 4 * 4, arrays = pick(random, 1, 12), rounds = pick(random, 1, 3);
+  std::vector<std::uint32_t> words(std::size_t{n} * arrays + 8);
+  for (std::uint32_t& word : words) word = static_cast<std::uint32_t>(random());
+  const auto there = runtime.upload(words);
+  const auto load = [&](std::uint32_t fails_in) {
+    Graph graph;
+    graph.add_grid(ShareRows{there.data(), n, arrays, rounds, fails_in});
+    return runtime.load(graph);
+  };
+  const Executable whole = load(ShareRows::kNever), first_fails = load(0);
+  std::uint32_t passes = 0;
+  for (int i = 0; i < 3; ++i) {
+    runtime.submit(whole).wait();
+    CHECK(runtime.submit(first_fails).status() == Status::task_failed);
+    passes += rounds + 1;
+  }
+  for (std::size_t i = 0; i < std::size_t{n} * arrays; ++i)
+    for (std::uint32_t pass = 0; pass < passes; ++pass) words[i] = ShareRows::next(words[i]);
+  INFO(arrays << " arrays of " << n << " words, " << rounds << " rounds");
+  REQUIRE(there.read() == words);
+}
+
 /// n elements, the second array `x_ahead` and `y_ahead` elements behind an aligned place.
 template <class T>
 void check_shares(Runtime& runtime, Random& random, std::uint32_t n, std::uint32_t x_ahead, std::uint32_t y_ahead) {
