@@ -68,10 +68,11 @@ class GpuBlock : public BlockCore<ThreadPlatform, List>, public ComputeThreads {
   /// memory, see ring().
   template <class N, class... In, class... Out, class F>
   __device__ void stream(N n, const Reads<In...>& in, const Writes<Out...>& out, F&& f) {
-    WarpRing mine = ring(detail::streamed_bytes(n, in), backward_);
+    const std::uint64_t streamed = detail::streamed_bytes(n, in);
+    WarpRing mine = ring(streamed, backward_);
     backward_ = !backward_;
     if constexpr (std::is_same_v<N, Share>)
-      if (mine.is_there()) share_out(mine);
+      if (mine.is_there() && streamed >= std::uint64_t{ptx::kLeastCopiedAhead} * n.workers) share_out(mine);
     this->stream_by(mine, n, in, out, f);
     if (mine.was_used()) sync();  // scratch() may give the memory to other warps now
   }
@@ -252,24 +253,17 @@ class GpuBlock : public BlockCore<ThreadPlatform, List>, public ComputeThreads {
     return {fits ? near(scratch_) + bytes : nullptr, warp(), lane(), backward};
   }
 
-  /// Collective: counts a pass of all workers over shares, and tells the ring where they count the groups that are taken. The
-  /// words for the passes of one interval are set to zero in the interval before, which uses others. In dynamic runs, and from
-  /// the kSharedPasses-th pass of an interval on, each worker keeps to its own share.
+  /// Collective, in long passes: tells the ring where all workers count the groups of the next pass that are taken. In dynamic
+  /// runs each worker keeps to its own share.
   __device__ void share_out(WarpRing& ring) {
-    std::uint32_t word = kNoWord;
+    std::uint32_t word = kNoSharedPass;
     if (leader() && near(this->context_)->header == &shared_->phase_record.header) {
-      SharedPasses& passes = shared_->passes;
       const auto boundary = static_cast<std::uint32_t>(clock().ends.count + clock().meetings.count);
-      if (!passes.intervals || passes.boundary != boundary) {
-        passes = {boundary, passes.intervals + 1, 0};
-        if (this->worker() == 0) zero_shared_passes<P>(dev(), passes.intervals + 1);
-      }
-      if (passes.count < kSharedPasses) word = passes.intervals % 2 * kSharedPasses + passes.count++;
+      word = next_shared_pass<P>(dev(), shared_->passes, boundary, this->worker());
     }
     word = this->broadcast(word, 0);
-    if (word != kNoWord) ring.share_out(&dev().control->shared_passes[word].value);
+    if (word != kNoSharedPass) ring.share_out(&dev().control->shared_passes[word].value);
   }
-  static constexpr std::uint32_t kNoWord = ~0u;
 
   /// Where no register holds what is known of a run across its bodies, it lies in shared memory.
   struct NoClock {};

@@ -179,6 +179,19 @@ __device__ void zero_shared_passes(const DeviceState& dev, std::uint32_t interva
   for (std::uint32_t i = 0; i < kSharedPasses; ++i)
     P::device(dev.control->shared_passes[interval % 2 * kSharedPasses + i].value).store(0, Order::relaxed);
 }
+inline constexpr std::uint32_t kNoSharedPass = ~0u;
+/// Thread 0: counts a pass, behind so many boundaries of the run. Returns its number in ControlWords::shared_passes, or
+/// kNoSharedPass for the interval's kSharedPasses-th and later ones. The words of one interval are set to zero in the interval
+/// before, which uses others. Out of line: short passes come by, whose code is to be near.
+template <class P>
+FLYWHEEL_COLD std::uint32_t next_shared_pass(const DeviceState& dev, SharedPasses& passes, std::uint32_t boundary,
+                                             std::uint32_t worker) {
+  if (!passes.intervals || passes.boundary != boundary) {
+    passes = {boundary, passes.intervals + 1, 0};
+    if (worker == 0) zero_shared_passes<P>(dev, passes.intervals + 1);
+  }
+  return passes.count < kSharedPasses ? passes.intervals % 2 * kSharedPasses + passes.count++ : kNoSharedPass;
+}
 
 /// Shared memory that the compute warps of one block use.
 struct BlockShared {

@@ -93,14 +93,14 @@ std::uint32_t chunks_for(std::size_t n, std::uint32_t workers) {
 }
 
 /// Of a graph of such tasks over two arrays, from submission to result.
-template <class AddTasks>
+template <class... Tasks, class AddTasks>
 Samples by_graph(std::size_t n, int samples, AddTasks&& add_tasks) {
   const Numbers numbers(n);
   Options options;
   options.target = Target::gpu;
   options.mode = Mode::resident;
   options.heap_bytes = 2 * n * sizeof(float) + (std::size_t{1} << 20);
-  Runtime rt = start<Saxpy, SaxpyShared, SaxpyForEach>(options);
+  Runtime rt = start<Tasks...>(options);
   const auto x = rt.upload(numbers.x), y = rt.upload(numbers.y);
   Graph graph;
   add_tasks(graph, rt.workers(), x.data(), y.data());
@@ -111,13 +111,13 @@ Samples by_graph(std::size_t n, int samples, AddTasks&& add_tasks) {
 }
 template <class Task>
 Samples by_tasks(std::size_t n, int samples) {
-  return by_graph(n, samples, [=](Graph& graph, std::uint32_t workers, const float* x, float* y) {
+  return by_graph<Saxpy, SaxpyForEach>(n, samples, [=](Graph& graph, std::uint32_t workers, const float* x, float* y) {
     const std::uint32_t chunks = chunks_for(n, workers);
     for (std::uint32_t i = 0; i < chunks; ++i) graph.add(Task{x, y, chunk_of(n, i, chunks)});
   });
 }
 Samples by_all_workers(std::size_t n, int samples) {
-  return by_graph(n, samples, [=](Graph& graph, std::uint32_t, const float* x, float* y) {
+  return by_graph<SaxpyShared>(n, samples, [=](Graph& graph, std::uint32_t, const float* x, float* y) {
     graph.add_grid(SaxpyShared{x, y, n});
   });
 }
